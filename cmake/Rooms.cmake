@@ -1,0 +1,63 @@
+# gputrain_room(NAME [TORCH] [CUDA] [UNITY] [DEPENDS rooms...] [LINK targets...])
+#
+# The library gputrain_NAME from src/NAME and, with GPUTRAIN_TESTS, the program test_NAME from tests/NAME.
+# TORCH: sees LibTorch's headers. CUDA: has files for CUDA (*_cuda.cpp, *_cuda.cu) and a twin for builds without
+# it (*_no_cuda.cpp); one of the two is linked. Sources are found by name, so that a new component is one file.
+function(gputrain_room name)
+  cmake_parse_arguments(ROOM "TORCH;CUDA;UNITY" "" "DEPENDS;LINK" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS src/${name}/*.cpp)
+  set(without_cuda ${sources})
+  list(FILTER without_cuda INCLUDE REGEX "_no_cuda\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_cuda\\.cpp$")
+  if(ROOM_CUDA AND GPUTRAIN_CUDA)
+    file(GLOB with_cuda CONFIGURE_DEPENDS src/${name}/*_cuda.cpp src/${name}/*_cuda.cu)
+    list(REMOVE_ITEM with_cuda ${without_cuda})
+    list(APPEND sources ${with_cuda})
+  else()
+    list(APPEND sources ${without_cuda})
+  endif()
+
+  add_library(gputrain_${name} STATIC ${sources})
+  target_include_directories(gputrain_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(gputrain_${name} PRIVATE gputrain_options PUBLIC ${ROOM_LINK})
+  foreach(room IN LISTS ROOM_DEPENDS)
+    target_link_libraries(gputrain_${name} PUBLIC gputrain_${room})
+  endforeach()
+  if(ROOM_TORCH)
+    target_link_libraries(gputrain_${name} PUBLIC torch::cpu)
+  endif()
+  if(ROOM_CUDA AND GPUTRAIN_CUDA)
+    target_link_libraries(gputrain_${name} PUBLIC CUDA::cudart)
+    if(ROOM_TORCH)
+      target_link_libraries(gputrain_${name} PUBLIC torch::cuda)
+    endif()
+  endif()
+  set_target_properties(gputrain_${name} PROPERTIES UNITY_BUILD ${ROOM_UNITY})
+
+  if(GPUTRAIN_TESTS)
+    gputrain_tests(${name})
+  endif()
+endfunction()
+
+# The program test_NAME; each of its cases is a test of CTest. Cases that drive the binary find it through
+# GPUTRAIN_BINARY; a case that the machine cannot run prints `gputrain-test-skipped`.
+function(gputrain_tests name)
+  file(GLOB sources CONFIGURE_DEPENDS tests/${name}/*_test.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(test_${name} ${sources})
+  target_include_directories(test_${name} PRIVATE tests)
+  target_link_libraries(test_${name} PRIVATE gputrain_options gputrain_${name} gputrain_test_main)
+  set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  catch_discover_tests(test_${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
+    PROPERTIES TIMEOUT 300 SKIP_REGULAR_EXPRESSION "gputrain-test-skipped" SKIP_RETURN_CODE 4 LABELS ${name}
+      ENVIRONMENT "GPUTRAIN_BINARY=${PROJECT_BINARY_DIR}/bin/gputrain;GPUTRAIN_SOURCE=${PROJECT_SOURCE_DIR}")
+endfunction()
+
+function(gputrain_fuzzer target source room)
+  add_executable(${target} ${source})
+  target_compile_options(${target} PRIVATE -fsanitize=fuzzer)
+  target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+  target_link_libraries(${target} PRIVATE gputrain_options gputrain_${room})
+endfunction()
