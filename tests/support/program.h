@@ -1,0 +1,70 @@
+#pragma once
+
+#include "support/temporary_folder.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace gputrain::testing {
+
+struct Outcome {
+  int exit_code = -1;  // 128 + signal when a signal ended it
+  std::string out;
+  std::string err;
+};
+
+// The gputrain binary, driven as a user would, in a working directory of its own.
+class Program {
+ public:
+  explicit Program(std::filesystem::path working_directory) : directory_(std::move(working_directory)) {}
+
+  // Environment variables for the runs to come: "GPUTRAIN_FAULT=stop@step=4".
+  void set(const std::string& variable) { environment_.push_back(variable); }
+
+  // `while_running` may send signals; it gets the process number.
+  Outcome operator()(const std::vector<std::string>& arguments,
+                     const std::function<void(pid_t)>& while_running = nullptr) const {
+    const TemporaryFolder output;
+    const pid_t child = ::fork();
+    if (child < 0) throw std::runtime_error("fork failed");
+    if (child == 0) exec(arguments, output / "out", output / "err");
+    if (while_running) while_running(child);
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return {code, text_of(output / "out"), text_of(output / "err")};
+  }
+
+ private:
+  [[noreturn]] void exec(const std::vector<std::string>& arguments, const std::filesystem::path& out,
+                         const std::filesystem::path& err) const {
+    const char* binary = std::getenv("GPUTRAIN_BINARY");
+    if (binary == nullptr || ::chdir(directory_.c_str()) != 0 || !std::freopen(out.c_str(), "w", stdout) ||
+        !std::freopen(err.c_str(), "w", stderr)) {
+      ::_exit(99);
+    }
+    for (const std::string& variable : environment_) {
+      const auto equals = variable.find('=');
+      ::setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+    }
+    std::vector<char*> argv = {const_cast<char*>(binary)};
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    ::execv(binary, argv.data());
+    ::_exit(98);
+  }
+
+  std::filesystem::path directory_;
+  std::vector<std::string> environment_;
+};
+
+}  // namespace gputrain::testing

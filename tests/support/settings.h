@@ -1,0 +1,32 @@
+#pragma once
+
+#include "recipe/component.h"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gputrain {
+
+// A component's settings as a recipe's reader gives them: {{"lr", "0.1"}, {"nesterov", "true"}}.
+inline recipe::Node settings(const std::vector<std::pair<std::string, std::string>>& values) {
+  recipe::Node map{.kind = recipe::Node::Kind::kMap};
+  for (const auto& [key, value] : values) {
+    map.map.push_back({{.kind = recipe::Node::Kind::kScalar, .scalar = key},
+                       {.kind = recipe::Node::Kind::kScalar, .scalar = value}});
+  }
+  return map;
+}
+
+// The component of that name, bound. Throws std::invalid_argument with the first problem.
+template <class Component>
+typename Component::Bound bound(const std::vector<Component>& all, const std::string& name,
+                                const std::vector<std::pair<std::string, std::string>>& values = {}) {
+  std::vector<recipe::Problem> problems;
+  auto made = recipe::choose(all, recipe::Choice{name, settings(values)}, "component", problems);
+  if (!problems.empty()) throw std::invalid_argument(problems.front().text);
+  return made;
+}
+
+}  // namespace gputrain
