@@ -1,0 +1,92 @@
+#pragma once
+
+#include "base/text.h"
+#include "recipe/bind.h"
+#include "recipe/keys.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace gputrain::recipe {
+
+// Names that begin so are seams for tests, and left out of what users are told.
+inline constexpr const char* kForTests = "testing.";
+
+// A kind of model, data set, optimizer ...: chosen by name in the recipe, with keys of its own.
+// Product is what it builds, Context what the build needs besides the options.
+template <class Product, class... Context>
+struct Component {
+  // A component whose settings were read without problems.
+  struct Bound {
+    std::string name;
+    Describe describe;  // over the values as read
+    std::function<Product(Context...)> build;
+  };
+
+  std::string name;
+  std::string meaning;
+  Describe describe;  // over the defaults
+  std::function<Bound(const Node& settings, const std::string& prefix, std::vector<Problem>& problems)> bind;
+};
+
+// A component with the keys of Options, for which there is describe(Visitor&, Options&).
+template <class Options, class Product, class... Context>
+Component<Product, Context...> component(std::string name, std::string meaning,
+                                         Product (*build)(const Options&, Context...)) {
+  Component<Product, Context...> made;
+  made.name = name;
+  made.meaning = std::move(meaning);
+  made.describe = [](Visitor& visitor) {
+    Options defaults;
+    describe(visitor, defaults);
+  };
+  made.bind = [name, build](const Node& settings, const std::string& prefix, std::vector<Problem>& problems) {
+    auto options = std::make_shared<Options>();
+    const auto describe_options = [options](Visitor& visitor) { describe(visitor, *options); };
+    for (Problem& problem : bind(settings, prefix, describe_options, {"name"}, {name, {}})) {
+      problems.push_back(std::move(problem));
+    }
+    return typename Component<Product, Context...>::Bound{
+        name, describe_options, [options, build](Context... context) { return build(*options, context...); }};
+  };
+  return made;
+}
+
+// The component that `choice` names, its settings read; a default-made Bound and one more problem when there
+// is none of that name. `kind` is the recipe's key: "model".
+template <class Product, class... Context>
+typename Component<Product, Context...>::Bound choose(const std::vector<Component<Product, Context...>>& all,
+                                                      const Choice& choice, const std::string& kind,
+                                                      std::vector<Problem>& problems) {
+  std::vector<std::string> names;
+  for (const auto& candidate : all) {
+    if (candidate.name == choice.name) return candidate.bind(choice.settings, kind, problems);
+    if (candidate.name.rfind(kForTests, 0) != 0) names.push_back(candidate.name);
+  }
+  const Node* written = choice.settings.find("name");
+  const std::string expected = concat("; expected ", join(names, ", ", " or "));
+  if (choice.name.empty()) {
+    problems.push_back({choice.settings.origin, kind + ".name is missing" + expected});
+    return {};
+  }
+  std::string text = kind + ".name is " + choice.name + expected;
+  if (const std::string guess = nearest(choice.name, names); !guess.empty())
+    text += "; did you mean " + guess + "?";
+  problems.push_back({written ? written->origin : choice.settings.origin, text});
+  return {};
+}
+
+// The keys of all components of one kind, for load_recipe: "optimizer.lr", "optimizer.momentum" ...
+template <class Product, class... Context>
+std::vector<std::string> component_keys(const std::vector<Component<Product, Context...>>& all,
+                                        const std::string& kind) {
+  std::vector<std::string> paths;
+  for (const auto& candidate : all) {
+    for (const Key& key : keys(candidate.describe, kind)) paths.push_back(key.path);
+  }
+  return paths;
+}
+
+}  // namespace gputrain::recipe

@@ -1,0 +1,68 @@
+#include "recipe/node.h"
+
+#include "base/text.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace gputrain::recipe {
+
+std::string Origin::text() const {
+  if (!argument.empty()) return "argument " + argument;
+  if (line == 0) return file;
+  return concat(file, ':', line, ':', column);
+}
+
+const Node* Node::find(std::string_view key) const {
+  const std::string wanted = canonical(key);
+  for (const auto& [name, value] : map) {
+    if (canonical(name.scalar) == wanted) return &value;
+  }
+  return nullptr;
+}
+
+Node* Node::find(std::string_view key) {
+  return const_cast<Node*>(std::as_const(*this).find(key));
+}
+
+std::string canonical(std::string_view key) {
+  std::string name(key);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+const Node* find_path(const Node& root, std::string_view path) {
+  const Node* node = &root;
+  while (node != nullptr && !path.empty()) {
+    const std::size_t dot = std::min(path.find('.'), path.size());
+    node = node->find(path.substr(0, dot));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return node;
+}
+
+Origin origin_of(const Node& root, std::string_view path) {
+  const Node* node = find_path(root, path);
+  return node != nullptr ? node->origin : root.origin;
+}
+
+void sort_by_position(std::vector<Problem>& problems) {
+  const auto place = [](const Problem& problem) {
+    const Origin& origin = problem.origin;
+    return std::tie(origin.argument, origin.file, origin.line, origin.column);
+  };
+  std::stable_sort(problems.begin(), problems.end(),
+                   [&](const Problem& a, const Problem& b) { return place(a) < place(b); });
+}
+
+std::string text_of(const std::vector<Problem>& problems) {
+  std::vector<std::string> lines;
+  for (const Problem& problem : problems) {
+    const std::string origin = problem.origin.text();
+    lines.push_back(origin.empty() ? problem.text : concat(origin, ": ", problem.text));
+  }
+  return join(lines, "\n");
+}
+
+}  // namespace gputrain::recipe

@@ -1,0 +1,70 @@
+#include "recipe/recipe.h"
+
+namespace gputrain::recipe {
+namespace {
+
+void describe(Visitor& v, Validation& o) {
+  v.interval("every", o.every, "how often the model is evaluated: steps, epochs (1ep) or time (30min)");
+  v.integer("micro_batch_size", o.micro_batch_size, Range{1, kNoLimit}, "samples",
+            "samples per forward pass; auto: as in training");
+}
+
+void describe(Visitor& v, Logging& o) {
+  v.integer("log_every", o.log_every, Range{1, kNoLimit}, "steps", "steps between lines of progress");
+  v.boolean("jsonl", o.jsonl, "write metrics.jsonl, one line per step");
+  v.boolean("csv", o.csv, "write metrics.csv, one line per step");
+  v.boolean("tensorboard", o.tensorboard, "write events for TensorBoard to tb/");
+  v.boolean("progress", o.progress, "redraw one line of progress; auto: on a terminal");
+  v.text("trace", o.trace, "file for one JSON line per micro-batch and step, relative to the run directory");
+  v.integer("warmup_steps", o.warmup_steps, Range{0, kNoLimit}, "steps",
+            "first steps that throughput leaves out");
+}
+
+void describe(Visitor& v, Cuda& o) {
+  v.boolean("channels_last", o.channels_last,
+            "keep images and convolution weights in NHWC; auto: where it is faster");
+  v.boolean("cudnn_benchmark", o.cudnn_benchmark, "time cuDNN's algorithms and take the fastest; auto: yes");
+}
+
+void describe(Visitor& v, Cpu& o) {
+  v.integer("threads", o.threads, Range{1, 4096}, "threads", "threads that compute; auto: one per core");
+}
+
+void describe_size(Visitor& v, Recipe& o) {
+  v.integer("micro_batch_size", o.micro_batch_size, Range{1, kNoLimit}, "samples",
+            "samples per forward pass");
+  v.integer("gradient_accumulation_steps", o.gradient_accumulation_steps, Range{1, kNoLimit}, "micro-batches",
+            "forward passes per update");
+  v.count("epochs", o.epochs, Range{1, kNoLimit}, "epochs", "passes over the data after which the run ends");
+  v.count("max_steps", o.max_steps, Range{1, kNoLimit}, "steps", "updates after which the run ends");
+  v.duration("max_time", o.max_time, "time after which the run ends");
+}
+
+void describe_components(Visitor& v, Recipe& o) {
+  v.component("model", o.model, "what is trained");
+  v.component("data", o.data, "what it is trained on");
+  v.component("objective", o.objective, "what is minimised, and what is measured");
+  v.component("optimizer", o.optimizer, "how gradients change the weights");
+  v.component("lr_scheduler", o.lr_scheduler, "how the learning rate changes with the steps");
+}
+
+}  // namespace
+
+void describe(Visitor& v, Recipe& o) {
+  v.text("name", o.name, "the run's name; default: the recipe file's");
+  v.text("output_dir", o.output_dir,
+         "run directory, relative to the working directory; default: runs/<name>");
+  v.integer("seed", o.seed, Range{0, kNoLimit}, "", "where all random numbers of the run come from");
+  v.text("device", o.device, "auto, cpu, cuda or cuda:N; auto: the first GPU, else the CPU");
+  v.one_of("precision", o.precision, {"auto", "fp32", "tf32"}, "how numbers are computed; auto: fp32");
+  describe_size(v, o);
+  describe_components(v, o);
+  v.limit("max_grad_norm", o.max_grad_norm, Range{0, kNoLimit, true}, "",
+          "gradients are scaled down to this L2 norm over all parameters");
+  v.section("validation", "evaluation during training", [&](Visitor& s) { describe(s, o.validation); });
+  v.section("logging", "what is written while training", [&](Visitor& s) { describe(s, o.logging); });
+  v.section("cuda", "settings of the GPU", [&](Visitor& s) { describe(s, o.cuda); });
+  v.section("cpu", "settings of the CPU", [&](Visitor& s) { describe(s, o.cpu); });
+}
+
+}  // namespace gputrain::recipe

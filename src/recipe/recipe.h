@@ -1,0 +1,64 @@
+#pragma once
+
+#include "recipe/visitor.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace gputrain::recipe {
+
+enum class Precision { kAuto, kFp32, kTf32 };  // kAuto is fp32 on every device
+
+struct Validation {
+  Interval every{1, Interval::Unit::kEpochs};
+  std::optional<std::int64_t> micro_batch_size;  // absent: as in training
+};
+
+struct Logging {
+  std::int64_t log_every = 10;
+  bool jsonl = true;
+  bool csv = false;
+  bool tensorboard = true;
+  std::optional<bool> progress;      // absent: where stderr is a terminal
+  std::optional<std::string> trace;  // relative to the run directory
+  std::int64_t warmup_steps = 3;
+};
+
+struct Cuda {
+  std::optional<bool> channels_last;
+  std::optional<bool> cudnn_benchmark;
+};
+
+struct Cpu {
+  std::optional<std::int64_t> threads;
+};
+
+// What a run is asked to do, as plain validated data. describe() is the one place that names its keys.
+struct Recipe {
+  std::string name;        // load_recipe: the file's name without its ending
+  std::string output_dir;  // relative to the working directory; load_recipe: runs/<name>
+  std::int64_t seed = 1;
+  std::string device = "auto";  // auto, cpu, cuda, cuda:N
+  Precision precision = Precision::kAuto;
+  std::int64_t micro_batch_size = 32;
+  std::int64_t gradient_accumulation_steps = 1;
+  std::optional<std::int64_t>
+      epochs;  // the first limit reached ends the run; load_recipe demands one of the three
+  std::optional<std::int64_t> max_steps;
+  std::optional<double> max_time;  // seconds
+  Choice model;
+  Choice data;
+  Choice objective{"cross_entropy", {}};
+  Choice optimizer{"sgd", {}};
+  Choice lr_scheduler{"constant", {}};
+  std::optional<double> max_grad_norm;
+  Validation validation;
+  Logging logging;
+  Cuda cuda;
+  Cpu cpu;
+};
+
+void describe(Visitor& v, Recipe& recipe);
+
+}  // namespace gputrain::recipe

@@ -1,0 +1,56 @@
+#include "recipe/component.h"
+
+#include "recipe/read.h"
+#include "support/catch.h"
+
+using namespace gputrain::recipe;
+
+namespace {
+
+struct Options {
+  std::int64_t width = 4;
+};
+void describe(Visitor& v, Options& o) {
+  v.integer("width", o.width, Range{1, 9}, "", "");
+}
+
+int build(const Options& options, int factor) {
+  return static_cast<int>(options.width) * factor;
+}
+
+std::vector<Component<int, int>> all() {
+  return {component("mlp", "", build), component("vit", "", build)};
+}
+
+Choice chosen(const std::string& name, const std::string& settings) {
+  return {name, read_text(settings, "a.yaml").root};
+}
+
+}  // namespace
+
+TEST_CASE("component: the one that is named is built with its settings", "[recipe]") {
+  std::vector<Problem> problems;
+  const auto bound = choose(all(), chosen("vit", "{name: vit, width: 3}"), "model", problems);
+  CHECK(problems.empty());
+  CHECK(bound.name == "vit");
+  CHECK(bound.build(5) == 15);
+}
+
+TEST_CASE("component: its unknown keys are said to be its own", "[recipe]") {
+  std::vector<Problem> problems;
+  choose(all(), chosen("vit", "{widht: 3}"), "model", problems);
+  CHECK(text_of(problems) == "a.yaml:1:2: model.widht is not a key of vit; did you mean width?");
+}
+
+TEST_CASE("component: a name that does not exist is refused with those that do", "[recipe]") {
+  std::vector<Problem> problems;
+  choose(all(), chosen("vti", "{name: vti}"), "model", problems);
+  choose(all(), chosen("", "{width: 3}"), "model", problems);
+  CHECK(text_of(problems) ==
+        "a.yaml:1:8: model.name is vti; expected mlp or vit; did you mean vit?\n"
+        "a.yaml: model.name is missing; expected mlp or vit");
+}
+
+TEST_CASE("component: the keys of all are listed by path", "[recipe]") {
+  CHECK(component_keys(all(), "model") == std::vector<std::string>{"model.width", "model.width"});
+}

@@ -1,0 +1,140 @@
+#include "recipe/write.h"
+
+#include "recipe/load.h"
+#include "recipe/read.h"
+#include "support/catch.h"
+
+using namespace gputrain::recipe;
+
+namespace {
+
+struct Options {
+  double lr = 0.1;
+  std::optional<double> scale;
+  std::optional<std::vector<double>> mean = std::vector<double>{0.25, 1e-5};
+  std::vector<std::int64_t> layers = {64, 32};
+  std::optional<std::string> path = "/data/a b";
+};
+
+void describe(Visitor& v, Options& o) {
+  v.number("lr", o.lr, Range{0, 1}, "", "");
+  v.number("scale", o.scale, Range{0, 1}, "", "");
+  v.numbers("mean", o.mean, Range{0, 1}, "", "");
+  v.integers("layers", o.layers, Range{1, 99}, "", "");
+  v.path("path", o.path, "");
+}
+
+std::string written(const Recipe& recipe) {
+  static Options options;
+  const Describe with_keys = [](Visitor& v) { describe(v, options); };
+  const Describe without = [](Visitor&) {};
+  return write_recipe(recipe, {{"model", with_keys},
+                               {"data", without},
+                               {"objective", without},
+                               {"optimizer", without},
+                               {"lr_scheduler", without}});
+}
+
+Recipe read_again(const std::string& text) {
+  const Document document = read_text(text, "/run/resolved.yaml");
+  INFO(text);
+  REQUIRE(text_of(document.problems).empty());
+  Recipe recipe;
+  REQUIRE(text_of(bind_recipe(document.root, recipe)).empty());
+  return recipe;
+}
+
+}  // namespace
+
+TEST_CASE("write: every key is there, defaults included", "[recipe]") {
+  Recipe recipe;
+  recipe.name = "a";
+  recipe.output_dir = "runs/a";
+  recipe.max_time = 5400;
+  recipe.model.name = "mlp";
+  recipe.data.name = "idx";
+  CHECK(written(recipe) == R"(name: a
+output_dir: runs/a
+seed: 1
+device: auto
+precision: auto
+micro_batch_size: 32
+gradient_accumulation_steps: 1
+epochs: ~
+max_steps: ~
+max_time: 5400s
+model:
+  name: mlp
+  lr: 0.1
+  scale: auto
+  mean: [0.25, 1e-05]
+  layers: [64, 32]
+  path: "/data/a b"
+data:
+  name: idx
+objective:
+  name: cross_entropy
+optimizer:
+  name: sgd
+lr_scheduler:
+  name: constant
+max_grad_norm: ~
+validation:
+  every: 1ep
+  micro_batch_size: auto
+logging:
+  log_every: 10
+  jsonl: true
+  csv: false
+  tensorboard: true
+  progress: auto
+  trace: ~
+  warmup_steps: 3
+cuda:
+  channels_last: auto
+  cudnn_benchmark: auto
+cpu:
+  threads: auto
+)");
+}
+
+TEST_CASE("write: what was written reads back as the same recipe", "[recipe]") {
+  Recipe recipe;
+  recipe.seed = INT64_MAX;
+  recipe.device = "cuda:1";
+  recipe.precision = Precision::kTf32;
+  recipe.epochs = 3;
+  recipe.max_time = 0.1;
+  recipe.max_grad_norm = 1e-7;
+  recipe.validation.every = {0.25, Interval::Unit::kEpochs};
+  recipe.validation.micro_batch_size = 7;
+  recipe.logging.progress = false;
+  recipe.logging.trace = "a: b";
+  recipe.cuda.channels_last = true;
+  recipe.cpu.threads = 2;
+  recipe.model.name = "mlp";
+  recipe.data.name = "idx";
+  const std::string text = written(recipe);
+  const Recipe again = read_again(text);
+  CHECK(written(again) == text);
+  CHECK(again.seed == INT64_MAX);
+  CHECK(again.max_time == 0.1);
+  CHECK(again.max_grad_norm == 1e-7);
+  CHECK(again.precision == Precision::kTf32);
+  CHECK(again.validation.every.count == 0.25);
+  CHECK(again.logging.progress == false);
+}
+
+TEST_CASE("write: text of any kind reads back as it was", "[recipe]") {
+  for (const std::string text : {"no",     "null",         "~",    "1e-4",   "a: b", "a #b",     " a ",
+                                 "a\nb\n", "\"q\" 'r' \\", "a:",   "-",      "*x",   "\x01\x7f", "\xC3\xA4",
+                                 "{a}",    "a\tb",         "true", "cuda:0", "...",  "yes"}) {
+    Recipe recipe;
+    recipe.name = text;
+    recipe.max_steps = 1;
+    recipe.logging.trace = text;
+    const Recipe again = read_again(written(recipe));
+    CHECK(again.name == text);
+    CHECK(again.logging.trace == text);
+  }
+}
