@@ -1,0 +1,15 @@
+#include "models/convnet.h"
+#include "models/mlp.h"
+#include "models/model.h"
+#include "models/resnet.h"
+
+namespace gputrain::models {
+
+const std::vector<ModelComponent>& all_models() {
+  static const std::vector<ModelComponent> models = {
+      mlp(), convnet(), resnet18(), resnet34(), resnet50(), resnet101(), resnet152(),
+  };
+  return models;
+}
+
+}  // namespace gputrain::models

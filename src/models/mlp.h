@@ -1,0 +1,9 @@
+#pragma once
+
+#include "models/model.h"
+
+namespace gputrain::models {
+
+ModelComponent mlp();
+
+}  // namespace gputrain::models

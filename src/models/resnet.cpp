@@ -1,0 +1,185 @@
+#include "models/resnet.h"
+
+#include "models/shape.h"
+#include "nn/layers.h"
+
+#include <ATen/ops/max_pool2d.h>
+
+#include <array>
+
+// Residual networks with torchvision's names, layout (stride in the 3x3 convolution) and initialisation.
+// Source: He et al. 2016, "Deep Residual Learning for Image Recognition".
+namespace gputrain::models {
+namespace {
+
+enum class Stem { kImageNet, kSmall };
+
+struct ResNetOptions {
+  ShapeOptions shape;
+  Stem stem = Stem::kImageNet;
+};
+
+void describe(recipe::Visitor& v, ResNetOptions& o) {
+  describe_shape(v, o.shape);
+  v.one_of(
+      "stem", o.stem, {"imagenet", "small"},
+      "imagenet: 7x7 convolution of stride 2 and max-pool; small: 3x3 of stride 1, for images up to 64 px");
+}
+
+struct BlockShape {
+  std::int64_t in;
+  std::int64_t width;
+  std::int64_t stride;
+};
+
+// What both kinds of block share: the projection of the shortcut where the shape changes.
+class Block : public nn::Module {
+ protected:
+  void add_shortcut(std::int64_t in, std::int64_t out, std::int64_t stride, const nn::Init& init) {
+    if (stride == 1 && in == out) return;
+    auto projection = std::make_unique<nn::Sequential>();
+    const nn::Conv2dShape shape{.in = in, .out = out, .kernel = 1, .stride = stride};
+    projection->push(std::make_unique<nn::Conv2d>(shape, init));
+    projection->push(std::make_unique<nn::BatchNorm2d>(out, init));
+    downsample_ = &add("downsample", std::move(projection));
+  }
+  at::Tensor shortcut(const at::Tensor& input) { return downsample_ ? (*downsample_)(input) : input; }
+
+ private:
+  nn::Module* downsample_ = nullptr;
+};
+
+class BasicBlock : public Block {
+ public:
+  static constexpr std::int64_t kExpansion = 1;
+
+  BasicBlock(const BlockShape& shape, const nn::Init& init) {
+    const auto [in, width, stride] = shape;
+    const nn::Conv2dShape first{.in = in, .out = width, .kernel = 3, .stride = stride, .padding = 1};
+    const nn::Conv2dShape second{.in = width, .out = width, .kernel = 3, .padding = 1};
+    conv1_ = &add("conv1", std::make_unique<nn::Conv2d>(first, init));
+    bn1_ = &add("bn1", std::make_unique<nn::BatchNorm2d>(width, init));
+    conv2_ = &add("conv2", std::make_unique<nn::Conv2d>(second, init));
+    bn2_ = &add("bn2", std::make_unique<nn::BatchNorm2d>(width, init));
+    add_shortcut(in, width, stride, init);
+  }
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override {
+    const at::Tensor x = nn::conv_norm_relu(*conv1_, *bn1_, input);
+    return nn::conv_norm_add_relu(*conv2_, *bn2_, x, shortcut(input));
+  }
+
+ private:
+  nn::Conv2d *conv1_, *conv2_;
+  nn::BatchNorm2d *bn1_, *bn2_;
+};
+
+class Bottleneck : public Block {
+ public:
+  static constexpr std::int64_t kExpansion = 4;
+
+  Bottleneck(const BlockShape& shape, const nn::Init& init) {
+    const auto [in, width, stride] = shape;
+    const std::int64_t out = width * kExpansion;
+    const nn::Conv2dShape reduce{.in = in, .out = width, .kernel = 1};
+    const nn::Conv2dShape middle{.in = width, .out = width, .kernel = 3, .stride = stride, .padding = 1};
+    const nn::Conv2dShape expand{.in = width, .out = out, .kernel = 1};
+    conv1_ = &add("conv1", std::make_unique<nn::Conv2d>(reduce, init));
+    bn1_ = &add("bn1", std::make_unique<nn::BatchNorm2d>(width, init));
+    conv2_ = &add("conv2", std::make_unique<nn::Conv2d>(middle, init));
+    bn2_ = &add("bn2", std::make_unique<nn::BatchNorm2d>(width, init));
+    conv3_ = &add("conv3", std::make_unique<nn::Conv2d>(expand, init));
+    bn3_ = &add("bn3", std::make_unique<nn::BatchNorm2d>(out, init));
+    add_shortcut(in, out, stride, init);
+  }
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override {
+    at::Tensor x = nn::conv_norm_relu(*conv1_, *bn1_, input);
+    x = nn::conv_norm_relu(*conv2_, *bn2_, x);
+    return nn::conv_norm_add_relu(*conv3_, *bn3_, x, shortcut(input));
+  }
+
+ private:
+  nn::Conv2d *conv1_, *conv2_, *conv3_;
+  nn::BatchNorm2d *bn1_, *bn2_, *bn3_;
+};
+
+using Depths = std::array<std::int64_t, 4>;  // blocks of each stage
+
+template <class Block>
+class ResNet : public nn::Module {
+ public:
+  ResNet(const Depths& depths, const ResNetOptions& options, const ModelContext& context)
+      : stem_(options.stem) {
+    const std::int64_t channels = context.sample_shape[0];
+    const nn::Conv2dShape stem =
+        stem_ == Stem::kImageNet
+            ? nn::Conv2dShape{.in = channels, .out = 64, .kernel = 7, .stride = 2, .padding = 3}
+            : nn::Conv2dShape{.in = channels, .out = 64, .kernel = 3, .padding = 1};
+    conv1_ = &add("conv1", std::make_unique<nn::Conv2d>(stem, context.init));
+    bn1_ = &add("bn1", std::make_unique<nn::BatchNorm2d>(64, context.init));
+    std::int64_t in = 64;
+    for (std::size_t i = 0; i < depths.size(); ++i) {
+      const std::int64_t width = std::int64_t{64} << i;
+      stages_[i] =
+          &add("layer" + std::to_string(i + 1),
+               make_stage({.in = in, .width = width, .stride = i == 0 ? 1 : 2}, depths[i], context.init));
+      in = width * Block::kExpansion;
+    }
+    fc_ = &add("fc", std::make_unique<nn::Linear>(in, output_classes(options.shape, context), context.init));
+  }
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override {
+    at::Tensor x = nn::conv_norm_relu(*conv1_, *bn1_, input);
+    if (stem_ == Stem::kImageNet) x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
+    for (nn::Module* stage : stages_) x = (*stage)(x);
+    return (*fc_)(nn::global_average_pool(x));
+  }
+
+ private:
+  static std::unique_ptr<nn::Sequential> make_stage(BlockShape shape, std::int64_t depth,
+                                                    const nn::Init& init) {
+    auto stage = std::make_unique<nn::Sequential>();
+    for (std::int64_t i = 0; i < depth; ++i) {
+      stage->push(std::make_unique<Block>(shape, init));
+      shape = {.in = shape.width * Block::kExpansion, .width = shape.width, .stride = 1};
+    }
+    return stage;
+  }
+
+  Stem stem_;
+  nn::Conv2d* conv1_;
+  nn::BatchNorm2d* bn1_;
+  std::array<nn::Module*, 4> stages_;
+  nn::Linear* fc_;
+};
+
+template <class Block, std::int64_t... Depth>
+Model build(const ResNetOptions& options, const ModelContext& context) {
+  return std::make_unique<ResNet<Block>>(Depths{Depth...}, options, context);
+}
+
+}  // namespace
+
+ModelComponent resnet18() {
+  return recipe::component("resnet18", "residual network, 11.7 M parameters", build<BasicBlock, 2, 2, 2, 2>);
+}
+ModelComponent resnet34() {
+  return recipe::component("resnet34", "residual network, 21.8 M parameters", build<BasicBlock, 3, 4, 6, 3>);
+}
+ModelComponent resnet50() {
+  return recipe::component("resnet50", "residual network, 25.6 M parameters", build<Bottleneck, 3, 4, 6, 3>);
+}
+ModelComponent resnet101() {
+  return recipe::component("resnet101", "residual network, 44.5 M parameters",
+                           build<Bottleneck, 3, 4, 23, 3>);
+}
+ModelComponent resnet152() {
+  return recipe::component("resnet152", "residual network, 60.2 M parameters",
+                           build<Bottleneck, 3, 8, 36, 3>);
+}
+
+}  // namespace gputrain::models

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace gputrain::nn {
+
+// What one forward pass consumes.
+struct Batch {
+  at::Tensor input;   // images: [samples, channels, height, width], float32, channels-last in memory
+  at::Tensor target;  // class labels: [samples], int64, same device
+  std::vector<std::int64_t> sample_ids;  // rows of the split, on the host
+  std::int64_t targets = 0;              // targets that enter the loss, counted on the host
+
+  std::int64_t samples() const { return static_cast<std::int64_t>(sample_ids.size()); }
+};
+
+}  // namespace gputrain::nn

@@ -1,0 +1,70 @@
+#include "nn/layers.h"
+
+#include "base/error.h"
+
+#include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/flatten.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/zeros.h>
+
+namespace gputrain::nn {
+
+Conv2d::Conv2d(const Conv2dShape& shape, const Init& init)
+    : weight_(add_parameter("weight",
+                            kaiming_normal_fan_out({shape.out, shape.in, shape.kernel, shape.kernel}, init))),
+      stride_(shape.stride),
+      padding_(shape.padding) {}
+
+at::Tensor Conv2d::forward(const at::Tensor& input) {
+  return at::conv2d(input, weight_, /*bias=*/{}, stride_, padding_);
+}
+
+BatchNorm2d::BatchNorm2d(std::int64_t channels, const Init& init)
+    : weight_(add_parameter("weight", at::ones({channels}, init.device))),
+      bias_(add_parameter("bias", at::zeros({channels}, init.device))),
+      running_mean_(add_buffer("running_mean", at::zeros({channels}, init.device))),
+      running_var_(add_buffer("running_var", at::ones({channels}, init.device))),
+      num_batches_tracked_(add_buffer("num_batches_tracked", at::zeros({}, at::kLong))) {}
+
+at::Tensor BatchNorm2d::forward(const at::Tensor& input) {
+  if (training() && input.numel() == input.size(1)) {
+    throw Error(
+        ExitCode::kUsage,
+        "batch normalisation gets one value per channel, which has no variance: a micro-batch of 1 sample "
+        "whose images have shrunk to 1x1 px; expected a micro_batch_size that leaves at least 2 samples "
+        "for the last batch of the epoch, or larger images");
+  }
+  if (training()) ++*num_batches_tracked_.mutable_data_ptr<std::int64_t>();
+  return at::batch_norm(input, weight_, bias_, running_mean_, running_var_, training(), /*momentum=*/0.1,
+                        /*eps=*/1e-5, /*cudnn_enabled=*/true);
+}
+
+Linear::Linear(std::int64_t in, std::int64_t out, const Init& init)
+    : weight_(add_parameter("weight", uniform_fan_in({out, in}, in, init))),
+      bias_(add_parameter("bias", uniform_fan_in({out}, in, init))) {}
+
+at::Tensor Linear::forward(const at::Tensor& input) {
+  return at::linear(input, weight_, bias_);
+}
+
+at::Tensor conv_norm_relu(Conv2d& conv, BatchNorm2d& norm, const at::Tensor& input) {
+  at::Tensor x = norm(conv(input));
+  return at::relu_(x);
+}
+
+at::Tensor conv_norm_add_relu(Conv2d& conv, BatchNorm2d& norm, const at::Tensor& input,
+                              const at::Tensor& shortcut) {
+  at::Tensor x = norm(conv(input));
+  x.add_(shortcut);
+  return at::relu_(x);
+}
+
+at::Tensor global_average_pool(const at::Tensor& input) {
+  return at::flatten(at::adaptive_avg_pool2d(input, {1, 1}), 1);
+}
+
+}  // namespace gputrain::nn

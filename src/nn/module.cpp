@@ -1,0 +1,103 @@
+#include "nn/module.h"
+
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/MemoryFormat.h>
+
+namespace gputrain::nn {
+namespace {
+
+constexpr std::int64_t kAlignment =
+    64;  // elements: each buffer starts on 256 bytes, as if allocated by itself
+
+std::int64_t padded(std::int64_t count) {
+  return (count + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Moves the float32 ones of `buffers` into one tensor on `device`.
+at::Tensor flatten(const NamedTensors& buffers, at::Device device) {
+  std::int64_t total = 0;
+  for (const auto& [name, value] : buffers) {
+    if (value.is_floating_point()) total += padded(value.numel());
+  }
+  if (total == 0) return {};
+  at::Tensor flat = at::zeros({total}, at::TensorOptions(device).dtype(at::kFloat));
+  std::int64_t offset = 0;
+  for (const auto& [name, value] : buffers) {
+    if (!value.is_floating_point()) continue;
+    at::Tensor part = flat.narrow(0, offset, value.numel()).view(value.sizes());
+    part.copy_(value);
+    value.set_data(part);
+    offset += padded(value.numel());
+  }
+  return flat;
+}
+
+}  // namespace
+
+template <class Visit>
+void Module::walk(const std::string& prefix, const Visit& visit) const {
+  visit(prefix, *this);
+  for (const auto& [name, child] : children_) child->walk(prefix + name + ".", visit);
+}
+
+NamedTensors Module::named_parameters() const {
+  NamedTensors all;
+  walk("", [&all](const std::string& prefix, const Module& module) {
+    for (const auto& [name, value] : module.parameters_) all.emplace_back(prefix + name, value);
+  });
+  return all;
+}
+
+NamedTensors Module::named_buffers() const {
+  NamedTensors all;
+  walk("", [&all](const std::string& prefix, const Module& module) {
+    for (const auto& [name, value] : module.buffers_) all.emplace_back(prefix + name, value);
+  });
+  return all;
+}
+
+std::int64_t Module::parameter_count() const {
+  std::int64_t count = 0;
+  for (const auto& [name, value] : named_parameters()) count += value.numel();
+  return count;
+}
+
+void Module::train(bool on) {
+  training_ = on;
+  for (auto& [name, child] : children_) child->train(on);
+}
+
+at::Tensor Module::to(at::Device device, bool channels_last) {
+  const c10::AutoGradMode no_grad(false);
+  for (auto& [name, value] : named_parameters()) {
+    const bool reorder = channels_last && value.dim() == 4;
+    value.set_data(value.to(value.options().device(device), /*non_blocking=*/false, /*copy=*/false,
+                            reorder ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Preserve));
+  }
+  return flatten(named_buffers(), device);
+}
+
+at::Tensor Module::add_parameter(const std::string& name, at::Tensor value) {
+  value.set_requires_grad(true);
+  parameters_.emplace_back(name, value);
+  return value;
+}
+
+at::Tensor Module::add_buffer(const std::string& name, at::Tensor value) {
+  buffers_.emplace_back(name, value);
+  return value;
+}
+
+Module& Sequential::push(std::unique_ptr<Module> child) {
+  order_.push_back(child.get());
+  return add(std::to_string(order_.size() - 1), std::move(child));
+}
+
+at::Tensor Sequential::forward(const at::Tensor& input) {
+  at::Tensor x = input;
+  for (Module* layer : order_) x = (*layer)(x);
+  return x;
+}
+
+}  // namespace gputrain::nn

@@ -1,0 +1,9 @@
+#pragma once
+
+#include "optim/optimizer.h"
+
+namespace gputrain::optim {
+
+OptimizerComponent adamw();
+
+}  // namespace gputrain::optim

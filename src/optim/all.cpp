@@ -1,0 +1,19 @@
+#include "optim/adamw.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "optim/schedules.h"
+#include "optim/sgd.h"
+
+namespace gputrain::optim {
+
+const std::vector<OptimizerComponent>& all_optimizers() {
+  static const std::vector<OptimizerComponent> optimizers = {sgd(), adamw()};
+  return optimizers;
+}
+
+const std::vector<ScheduleComponent>& all_schedules() {
+  static const std::vector<ScheduleComponent> schedules = {constant(), linear(), cosine(), step_decay()};
+  return schedules;
+}
+
+}  // namespace gputrain::optim

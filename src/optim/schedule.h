@@ -1,0 +1,26 @@
+#pragma once
+
+#include "recipe/component.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace gputrain::optim {
+
+// The factor on the peak learning rate for the update that comes after `applied` updates.
+using Schedule = std::function<double(std::int64_t applied)>;
+
+struct ScheduleContext {
+  std::optional<std::int64_t> total_steps;  // the smallest limit of steps in the recipe; absent: none
+  std::int64_t steps_per_epoch = 1;
+};
+
+using ScheduleComponent = recipe::Component<Schedule, const ScheduleContext&>;
+
+// Every schedule that a recipe can name. Building one that needs a horizon throws Error(kUsage) when neither
+// the recipe nor the context has it.
+const std::vector<ScheduleComponent>& all_schedules();
+
+}  // namespace gputrain::optim

@@ -1,0 +1,93 @@
+#include "nn/layers.h"
+
+#include "base/error.h"
+#include "support/catch.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+
+namespace gputrain::nn {
+namespace {
+
+const Init& init() {
+  static const Init made = init_on_cpu(3);
+  return made;
+}
+
+at::Tensor buffer(const Module& module, const std::string& wanted) {
+  for (const auto& [name, value] : module.named_buffers()) {
+    if (name == wanted) return value;
+  }
+  throw std::out_of_range(wanted);
+}
+
+}  // namespace
+
+// Channel values 1, 2, 3, 4: mean 2.5, variance 1.25, unbiased 5/3; momentum 0.1 from mean 0 and variance 1.
+TEST_CASE("batch norm: running statistics move once per training pass, and never in evaluation", "[nn]") {
+  BatchNorm2d norm(1, init());
+  const at::Tensor input = at::arange(1, 5, at::kFloat).view({2, 1, 1, 2});
+  const at::Tensor output = norm(input);
+  CHECK(output.view({4})[0].item<double>() == Approx(-1.5 / std::sqrt(1.25 + 1e-5)));
+  CHECK(buffer(norm, "running_mean").item<double>() == Approx(0.25));
+  CHECK(buffer(norm, "running_var").item<double>() == Approx(0.9 + 0.1 * 5 / 3));
+  CHECK(buffer(norm, "num_batches_tracked").item<std::int64_t>() == 1);
+
+  norm.train(false);
+  norm(input);
+  CHECK(buffer(norm, "running_mean").item<double>() == Approx(0.25));
+  CHECK(buffer(norm, "num_batches_tracked").item<std::int64_t>() == 1);
+}
+
+TEST_CASE("batch norm: one value per channel is refused in training, fine in evaluation", "[nn]") {
+  BatchNorm2d norm(3, init());
+  CHECK_THROWS_WITH(norm(at::ones({1, 3, 1, 1})), ContainsSubstring("one value per channel"));
+  norm.train(false);
+  CHECK_NOTHROW(norm(at::ones({1, 3, 1, 1})));
+}
+
+TEST_CASE("linear: input times weight transposed plus bias", "[nn]") {
+  Linear layer(3, 2, init());
+  auto parameters = layer.named_parameters();
+  REQUIRE(parameters[0].first == "weight");
+  parameters[0].second.set_data(at::arange(6, at::kFloat).view({2, 3}));
+  parameters[1].second.set_data(at::full({2}, 10, at::kFloat));
+  const at::Tensor output = layer(at::ones({1, 3}));
+  CHECK(output[0][0].item<float>() == 13);  // 0 + 1 + 2 + 10
+  CHECK(output[0][1].item<float>() == 22);  // 3 + 4 + 5 + 10
+}
+
+TEST_CASE("residual unit: relu(norm(conv(x)) + shortcut)", "[nn]") {
+  Conv2d conv({.in = 2, .out = 3, .kernel = 1}, init());
+  BatchNorm2d norm(3, init());
+  norm.train(false);
+  const at::Tensor x = at::randn({2, 2, 4, 5});
+  const at::Tensor shortcut = at::randn({2, 3, 4, 5});
+  const at::Tensor expected = norm(conv(x)).add(shortcut).clamp_min(0);
+  CHECK(at::equal(conv_norm_add_relu(conv, norm, x, shortcut), expected));
+}
+
+TEST_CASE("module: moving keeps values and handles, orders weights channels-last, and gathers the buffers",
+          "[nn]") {
+  Sequential block;
+  block.push(std::make_unique<Conv2d>(Conv2dShape{.in = 3, .out = 5, .kernel = 3}, init()));
+  block.push(std::make_unique<BatchNorm2d>(5, init()));
+  const at::Tensor weight = block.named_parameters()[0].second;
+  const at::Tensor before = weight.detach().clone();
+
+  const at::Tensor flat = block.to(at::kCPU, /*channels_last=*/true);
+
+  CHECK(at::equal(weight, before));
+  CHECK(weight.is_contiguous(at::MemoryFormat::ChannelsLast));
+  CHECK(block.named_buffers()[2].first == "1.num_batches_tracked");
+  block(at::randn({2, 3, 8, 8}));
+  const at::Tensor mean = buffer(block, "1.running_mean");
+  CHECK(at::equal(flat.narrow(0, 0, 5), mean));
+  CHECK(at::equal(flat.narrow(0, 64, 5), buffer(block, "1.running_var")));
+  CHECK(mean.abs().sum().item<float>() > 0);
+}
+
+}  // namespace gputrain::nn
