@@ -47,11 +47,20 @@ if(GPUTRAIN_CUDA)
     message(FATAL_ERROR "Torch_DIR=${Torch_DIR} is a LibTorch without CUDA; configure with -DGPUTRAIN_CUDA=OFF")
   endif()
   find_package(CUDAToolkit REQUIRED)
+  # The libraries that LibTorch was made with lie beside it when it comes from wheels. They go before those of
+  # an installed toolkit, which may be older than LibTorch needs (LibTorch 2.10 with a CUDA 12.4 toolkit).
+  file(GLOB GPUTRAIN_CUDA_LIBRARY_DIRS ${GPUTRAIN_TORCH_LIB}/../../nvidia/*/lib)
+  find_library(GPUTRAIN_CUDART NAMES libcudart.so.13 libcudart.so.12 NO_DEFAULT_PATH
+    PATHS ${GPUTRAIN_CUDA_LIBRARY_DIRS})
+  if(NOT GPUTRAIN_CUDART)
+    set(GPUTRAIN_CUDART CUDA::cudart)
+    set(GPUTRAIN_CUDA_LIBRARY_DIRS ${CUDAToolkit_LIBRARY_DIR})
+  endif()
   add_torch_library(torch::c10_cuda libc10_cuda.so)
   add_torch_library(torch::torch_cuda libtorch_cuda.so)
   add_library(torch::cuda INTERFACE IMPORTED)
   target_include_directories(torch::cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
   # libtorch_cuda registers its operators when it is loaded; no symbol of ours asks for it.
   target_link_libraries(torch::cuda INTERFACE torch::cpu torch::c10_cuda
-    -Wl,--no-as-needed ${GPUTRAIN_TORCH_LIB}/libtorch_cuda.so -Wl,--as-needed CUDA::cudart)
+    -Wl,--no-as-needed ${GPUTRAIN_TORCH_LIB}/libtorch_cuda.so -Wl,--as-needed ${GPUTRAIN_CUDART})
 endif()

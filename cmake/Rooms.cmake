@@ -27,7 +27,8 @@ function(gputrain_room name)
     target_link_libraries(gputrain_${name} PUBLIC torch::cpu)
   endif()
   if(ROOM_CUDA AND GPUTRAIN_CUDA)
-    target_link_libraries(gputrain_${name} PUBLIC CUDA::cudart)
+    target_link_libraries(gputrain_${name} PUBLIC ${GPUTRAIN_CUDART})
+    target_include_directories(gputrain_${name} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
     if(ROOM_TORCH)
       target_link_libraries(gputrain_${name} PUBLIC torch::cuda)
     endif()
@@ -52,7 +53,7 @@ function(gputrain_tests name)
   set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   catch_discover_tests(test_${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
     PROPERTIES TIMEOUT 300 SKIP_REGULAR_EXPRESSION "gputrain-test-skipped" SKIP_RETURN_CODE 4 LABELS ${name}
-      ENVIRONMENT "GPUTRAIN_BINARY=${PROJECT_BINARY_DIR}/bin/gputrain;GPUTRAIN_SOURCE=${PROJECT_SOURCE_DIR}")
+      ENVIRONMENT "OMP_NUM_THREADS=1;GPUTRAIN_BINARY=${PROJECT_BINARY_DIR}/bin/gputrain;GPUTRAIN_SOURCE=${PROJECT_SOURCE_DIR}")
 endfunction()
 
 function(gputrain_fuzzer target source room)

@@ -1,9 +1,9 @@
 #include "nn/init.h"
 
+#include "base/hash.h"
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/empty.h>
-
-#include "base/hash.h"
 
 #include <cmath>
 

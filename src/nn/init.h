@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstdint>
-
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+
+#include <cstdint>
 
 namespace gputrain::nn {
 

@@ -21,9 +21,9 @@ void describe(Visitor& v, Logging& o) {
 }
 
 void describe(Visitor& v, Cuda& o) {
-  v.boolean("channels_last", o.channels_last,
-            "keep images and convolution weights in NHWC; auto: where it is faster");
-  v.boolean("cudnn_benchmark", o.cudnn_benchmark, "time cuDNN's algorithms and take the fastest; auto: yes");
+  v.boolean("channels_last", o.channels_last, "keep images and convolution weights in NHWC; auto: yes");
+  v.boolean("cudnn_benchmark", o.cudnn_benchmark,
+            "time cuDNN's algorithms and take the fastest; auto: no, since that takes long and needs memory");
 }
 
 void describe(Visitor& v, Cpu& o) {

@@ -33,6 +33,7 @@ class Program {
   Outcome operator()(const std::vector<std::string>& arguments,
                      const std::function<void(pid_t)>& while_running = nullptr) const {
     const TemporaryFolder output;
+    std::fflush(nullptr);  // the child must not print what waits in our buffers
     const pid_t child = ::fork();
     if (child < 0) throw std::runtime_error("fork failed");
     if (child == 0) exec(arguments, output / "out", output / "err");

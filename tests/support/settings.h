@@ -9,13 +9,18 @@
 
 namespace gputrain {
 
+inline recipe::Node scalar(const std::string& text) {
+  recipe::Node node;
+  node.kind = recipe::Node::Kind::kScalar;
+  node.scalar = text;
+  return node;
+}
+
 // A component's settings as a recipe's reader gives them: {{"lr", "0.1"}, {"nesterov", "true"}}.
 inline recipe::Node settings(const std::vector<std::pair<std::string, std::string>>& values) {
-  recipe::Node map{.kind = recipe::Node::Kind::kMap};
-  for (const auto& [key, value] : values) {
-    map.map.push_back({{.kind = recipe::Node::Kind::kScalar, .scalar = key},
-                       {.kind = recipe::Node::Kind::kScalar, .scalar = value}});
-  }
+  recipe::Node map;
+  map.kind = recipe::Node::Kind::kMap;
+  for (const auto& [key, value] : values) map.map.push_back({scalar(key), scalar(value)});
   return map;
 }
 

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gputrain::device {
+
+// What is known about CUDA here, without starting it on a GPU. Versions as CUDA writes them: 13000 is 13.0.
+struct CudaState {
+  bool built = false;                          // this program is linked with CUDA
+  int runtime = 0;                             // the CUDA it was built with
+  int driver = 0;                              // the newest CUDA the driver can run; 0: no driver
+  std::vector<int> capabilities;               // of each GPU that CUDA lists: 86 is 8.6
+  std::string error;                           // what CUDA says when it lists none
+  std::optional<std::string> visible_devices;  // CUDA_VISIBLE_DEVICES, when set
+};
+
+CudaState cuda_state();
+
+// "13.0" for 13000.
+std::string cuda_version_text(int version);
+
+// "8.6" for 86.
+std::string capability_text(int capability);
+
+// The oldest driver series that runs this CUDA: 580 for 13.x.
+int oldest_driver_for(int cuda_version);
+
+// Whether a CUDA build of this version has code for GPUs of this capability.
+bool runs_on_capability(int cuda_version, int capability);
+
+// auto | cpu | cuda | cuda:N. `auto` is the first GPU that can be used, else the CPU. The result of a CUDA
+// choice has an index. Throws Error(kUsage) saying what was found and what to do; starts nothing on the GPU.
+at::Device choose_device(const std::string& spec);
+at::Device choose_device(const std::string& spec, const CudaState& state);
+
+// Why no GPU can be used, what was found and what to do, in one or two sentences; absent: one can be.
+// Worth a notice where `auto` became the CPU on a machine that has an NVIDIA GPU.
+std::optional<std::string> why_no_gpu(const CudaState& state);
+
+// Makes `device` the one that this thread's CUDA calls mean, and starts CUDA on it. Nothing on the CPU.
+// Each thread that touches the GPU calls it once.
+void set_current(at::Device device);
+
+// Numerics and threads of the whole process; call once, before the first operation.
+// tf32: matrix products and convolutions of float32 use TF32, or none of them does.
+// cpu_threads: absent leaves LibTorch's own choice.
+// Returns notices: environment variables that overrule what was asked for.
+std::vector<std::string> configure(at::Device device, bool tf32, bool cudnn_benchmark,
+                                   std::optional<std::int64_t> cpu_threads);
+
+}  // namespace gputrain::device

@@ -1,0 +1,132 @@
+#include "device/machine.h"
+
+#include "device/small_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <sched.h>
+#include <sstream>
+#include <sys/utsname.h>
+#include <system_error>
+#include <unistd.h>
+#include <vector>
+
+namespace gputrain::device {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What stands behind the first line that begins with `key`, without separators around it.
+std::string value_of(const std::string& text, const std::string& key) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.compare(0, key.size(), key) != 0) continue;
+    const std::size_t from = line.find_first_not_of(" \t:=\"", key.size());
+    if (from == std::string::npos) return "";
+    return line.substr(from, line.find_last_not_of(" \t\"") + 1 - from);
+  }
+  return "";
+}
+
+// "max" and anything else that is no number: no limit.
+std::optional<std::int64_t> number_in(const fs::path& path) {
+  const std::optional<std::string> text = read_small_file(path.string());
+  if (!text || text->empty()) return std::nullopt;
+  char* end = nullptr;
+  const std::int64_t value = std::strtoll(text->c_str(), &end, 10);
+  if (end == text->c_str() || *end != '\0') return std::nullopt;
+  return value;
+}
+
+// Narrows `memory` to a group's limit and to what is left below it.
+void apply_limit(const fs::path& group, const char* limit_file, const char* used_file,
+                 MachineMemory& memory) {
+  const std::optional<std::int64_t> limit = number_in(group / limit_file);
+  if (!limit || *limit >= memory.total) return;
+  memory.total = *limit;
+  const std::int64_t used = number_in(group / used_file).value_or(0);
+  memory.available = std::min(memory.available, std::max<std::int64_t>(*limit - used, 0));
+}
+
+// This group and those above it, up to the root of the mounted tree. Inside a container the path may name
+// groups that are not mounted here; the root then stands for the container's own.
+std::vector<fs::path> groups_upward(const fs::path& root, const std::string& path) {
+  std::vector<fs::path> groups;
+  for (fs::path group = fs::path(path).relative_path(); !group.empty(); group = group.parent_path())
+    groups.push_back(root / group);
+  groups.push_back(root);
+  return groups;
+}
+
+// The path in a line of /proc/self/cgroup: "0::/path" (version 2), "5:memory:/path" (version 1).
+std::string group_path(const std::string& controller) {
+  const std::string text = read_small_file("/proc/self/cgroup").value_or("");
+  const std::string mark = ":" + controller + ":";
+  const std::size_t at = text.find(mark);
+  if (at == std::string::npos) return "";
+  const std::size_t from = at + mark.size();
+  return text.substr(from, text.find('\n', from) - from);
+}
+
+int cores_by_quota(const fs::path& group, int cores) {
+  std::istringstream text(read_small_file((group / "cpu.max").string()).value_or(""));
+  double quota = 0;
+  double period = 0;
+  if (!(text >> quota >> period) || period <= 0) return cores;
+  return std::min(cores, std::max(1, static_cast<int>(std::ceil(quota / period))));
+}
+
+int usable_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  int cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) == 0) cores = CPU_COUNT(&allowed);
+  for (const fs::path& group : groups_upward("/sys/fs/cgroup", group_path("")))
+    cores = cores_by_quota(group, cores);
+  return cores;
+}
+
+// Vendor 10de with a display class (03xxxx).
+bool nvidia_gpu_on_pci() {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/sys/bus/pci/devices", ignored)) {
+    if (read_small_file((entry.path() / "vendor").string()).value_or("") != "0x10de") continue;
+    if (read_small_file((entry.path() / "class").string()).value_or("").compare(0, 4, "0x03") == 0)
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+MachineMemory machine_memory() {
+  const std::string text = read_small_file("/proc/meminfo").value_or("");
+  MachineMemory memory;
+  memory.total = std::strtoll(value_of(text, "MemTotal").c_str(), nullptr, 10) * 1024;
+  memory.available = std::strtoll(value_of(text, "MemAvailable").c_str(), nullptr, 10) * 1024;
+  for (const fs::path& group : groups_upward("/sys/fs/cgroup", group_path("")))
+    apply_limit(group, "memory.max", "memory.current", memory);
+  for (const fs::path& group : groups_upward("/sys/fs/cgroup/memory", group_path("memory")))
+    apply_limit(group, "memory.limit_in_bytes", "memory.usage_in_bytes", memory);
+  return memory;
+}
+
+Machine inspect_machine() {
+  Machine machine;
+  machine.cpu = value_of(read_small_file("/proc/cpuinfo").value_or(""), "model name");
+  machine.cores = usable_cores();
+  machine.memory = machine_memory();
+  machine.system = value_of(read_small_file("/etc/os-release").value_or(""), "PRETTY_NAME");
+  utsname name{};
+  if (::uname(&name) == 0) machine.kernel = name.release;
+  machine.is_wsl = machine.kernel.find("microsoft") != std::string::npos;
+  std::error_code ignored;
+  machine.has_nvidia_gpu =
+      nvidia_gpu_on_pci() || (machine.is_wsl && fs::exists("/usr/lib/wsl/lib/libcuda.so.1", ignored));
+  return machine;
+}
+
+}  // namespace gputrain::device

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "run/plan.h"
+#include "train/trainer.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gputrain::run {
+
+// Everything a recipe names, made and ready to train.
+struct Assembly {
+  train::TrainOptions options;
+  data::DataSet data;
+  models::Model model;
+  at::Tensor flat_buffers;
+  std::unique_ptr<objectives::Objective> objective;
+  std::unique_ptr<optim::Optimizer> optimizer;
+  optim::Schedule schedule;
+  train::RunInfo info;
+  std::vector<std::string> notices;  // the plan's among them
+
+  train::TrainParts parts();
+};
+
+// Replaces what is `auto` in the recipe by what it means on this machine, without starting a GPU.
+void resolve(Plan& plan);
+
+// Opens the data, builds the model and what trains it, on the device of a resolved plan. Writes nothing.
+// Throws Error: kUsage (device, settings that do not fit together), kData (data files).
+Assembly assemble(const Plan& plan);
+
+}  // namespace gputrain::run

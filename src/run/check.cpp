@@ -1,0 +1,61 @@
+#include "base/text.h"
+#include "base/units.h"
+#include "run/assemble.h"
+#include "run/run.h"
+#include "run/run_dir.h"
+
+#include <iostream>
+#include <map>
+
+namespace gputrain::run {
+namespace {
+
+// "layer1" of "layer1.0.conv1.weight".
+std::vector<std::pair<std::string, std::int64_t>> parameters_by_part(const nn::Module& model) {
+  std::vector<std::pair<std::string, std::int64_t>> parts;
+  for (const auto& [name, value] : model.named_parameters()) {
+    const std::string part = name.substr(0, name.find('.'));
+    if (parts.empty() || parts.back().first != part) parts.emplace_back(part, 0);
+    parts.back().second += value.numel();
+  }
+  return parts;
+}
+
+std::int64_t weights_bytes(const nn::Module& model) {
+  std::int64_t bytes = 0;
+  for (const auto& tensors : {model.named_parameters(), model.named_buffers()}) {
+    for (const auto& [name, value] : tensors) bytes += static_cast<std::int64_t>(value.nbytes());
+  }
+  return bytes;
+}
+
+std::string sizes(const Assembly& made) {
+  const train::RunInfo& info = made.info;
+  const std::int64_t per_epoch = train::steps_per_epoch(made.options, info.train_samples);
+  std::string text = concat("parameters   ", format_count(info.parameters), "\n");
+  for (const auto& [part, count] : parameters_by_part(*made.model)) {
+    text += concat("  ", part, std::string(part.size() < 11 ? 11 - part.size() : 1, ' '), format_count(count),
+                   "\n");
+  }
+  text += concat("samples      ", format_count(info.train_samples), " to train on, ",
+                 format_count(info.validation_samples), " to validate on\n");
+  text += concat(
+      "steps        ", format_count(per_epoch), " an epoch, ",
+      info.total_steps ? format_count(*info.total_steps) + " in all" : "until max_time ends the run", "\n");
+  text += concat("disk         ", format_bytes(weights_bytes(*made.model)),
+                 " for the weights, beside the logs\n");
+  return text;
+}
+
+}  // namespace
+
+void check(const Request& request) {
+  Plan plan = read_plan(request.recipe, request.arguments);
+  resolve(plan);
+  const Assembly made = assemble(plan);
+  std::cout << plan.resolved() << std::flush;
+  for (const std::string& notice : made.notices) std::cerr << "note: " << notice << "\n";
+  std::cerr << sizes(made);
+}
+
+}  // namespace gputrain::run

@@ -1,0 +1,114 @@
+#include "run/run_dir.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "report/summary.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sstream>
+#include <sys/file.h>
+#include <unistd.h>
+#include <utility>
+
+namespace fs = std::filesystem;
+
+namespace gputrain::run {
+namespace {
+
+constexpr const char* kLockFile = ".lock";
+constexpr const char* kHowToGoOn =
+    "; --restart moves it aside and begins anew, output_dir=FOLDER trains elsewhere";
+
+bool ended_by_itself(const fs::path& summary_file) {
+  const nlohmann::json summary =
+      nlohmann::json::parse(read_file(summary_file), nullptr, /*allow_exceptions=*/false);
+  if (!summary.is_object()) return false;
+  const std::string reason = summary.value("reason", "");
+  for (const auto done :
+       {train::StopReason::kEpochs, train::StopReason::kMaxSteps, train::StopReason::kMaxTime}) {
+    if (reason == report::to_word(done)) return true;
+  }
+  return false;
+}
+
+// The first line of `now` that `before` does not have at the same place.
+std::string first_difference(const std::string& before, const std::string& now) {
+  std::istringstream old_lines(before), new_lines(now);
+  std::string old_line, new_line;
+  while (std::getline(new_lines, new_line)) {
+    if (!std::getline(old_lines, old_line)) old_line = "nothing";
+    if (old_line != new_line) return concat("`", old_line, "` there, `", new_line, "` now");
+  }
+  return "it has more keys";
+}
+
+}  // namespace
+
+RunDir::RunDir(fs::path path, const std::string& resolved, bool restart) : path_(std::move(path)) {
+  std::error_code ignored;
+  occupied_ = fs::is_directory(path_, ignored) && !fs::is_empty(path_, ignored);
+  if (!occupied_) return;
+  if (!fs::exists(path_ / kLockFile) && !fs::exists(path_ / kResolvedFile)) {
+    throw Error(ExitCode::kUsage,
+                concat(path_.string(), ": holds files, but no run; output_dir=FOLDER trains elsewhere"));
+  }
+  lock();
+  if (!restart) refuse_or_recognise(resolved);
+}
+
+RunDir::~RunDir() {
+  if (lock_ >= 0) close(lock_);
+}
+
+fs::path RunDir::open() {
+  const fs::path aside = occupied_ ? move_aside() : fs::path();
+  create_folders(path_);
+  lock();
+  return aside;
+}
+
+void RunDir::lock() {
+  const fs::path file = path_ / kLockFile;
+  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock_ < 0) {
+    throw Error(ExitCode::kFileSystem, concat(path_.string(), ": cannot be written: ", std::strerror(errno),
+                                              "; output_dir=FOLDER trains elsewhere"));
+  }
+  if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
+  throw Error(ExitCode::kUsage, concat(path_.string(),
+                                       ": another process is training here now; wait for it, or "
+                                       "output_dir=FOLDER trains elsewhere"));
+}
+
+void RunDir::refuse_or_recognise(const std::string& resolved) {
+  const fs::path there = path_ / kResolvedFile;
+  const std::string before = fs::exists(there) ? read_file(there) : resolved;
+  if (before != resolved) {
+    throw Error(ExitCode::kUsage, concat(path_.string(), ": holds a run of another recipe (",
+                                         first_difference(before, resolved), ")", kHowToGoOn));
+  }
+  finished_ = fs::exists(path_ / kSummaryFile) && ended_by_itself(path_ / kSummaryFile);
+  if (!finished_)
+    throw Error(ExitCode::kUsage, concat(path_.string(), ": holds an unfinished run", kHowToGoOn));
+}
+
+fs::path RunDir::move_aside() {
+  fs::path aside;
+  for (int number = 1; aside.empty() || fs::exists(aside); ++number)
+    aside = concat(path_.string(), ".", number);
+  std::error_code error;
+  fs::rename(path_, aside, error);
+  if (error) {
+    throw Error(ExitCode::kFileSystem,
+                concat(path_.string(), ": cannot be moved to ", aside.string(), ": ", error.message()));
+  }
+  close(lock_);
+  return aside;
+}
+
+}  // namespace gputrain::run

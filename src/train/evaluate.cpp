@@ -1,0 +1,55 @@
+#include "train/evaluate.h"
+
+#include "data/order.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+namespace gputrain::train {
+namespace {
+
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(nn::Module& model) : model_(model), was_training_(model.training()) {
+    model_.train(false);
+  }
+  ~EvaluationMode() { model_.train(was_training_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  const c10::AutoGradMode no_grad_{false};
+  nn::Module& model_;
+  const bool was_training_;
+};
+
+}  // namespace
+
+EvalRecord evaluate(nn::Module& model, data::Split& split, const objectives::Objective& objective,
+                    std::int64_t micro_batch_size) {
+  const EvaluationMode mode(model);
+  at::Tensor sums;  // float64 [1 + metrics]: loss, then each metric
+  std::int64_t targets = 0;
+  for (const auto& ids : data::sequential_batches(split.size(), micro_batch_size)) {
+    const nn::Batch batch = split.batch(ids);
+    const at::Tensor output = model(batch.input);
+    const at::Tensor part = at::cat({objective.loss_sum(output, batch.target).reshape({1}),
+                                     objective.metric_sums(output, batch.target)})
+                                .to(at::kDouble);
+    sums = sums.defined() ? sums.add_(part) : part;
+    targets += batch.targets;
+  }
+
+  const at::Tensor on_host = sums.cpu();
+  const double* values = on_host.const_data_ptr<double>();
+  EvalRecord record;
+  record.samples = split.size();
+  record.loss = values[0] / static_cast<double>(targets);
+  for (std::size_t i = 0; i < objective.metrics().size(); ++i) {
+    record.metrics.push_back({objective.metrics()[i], values[1 + i] / static_cast<double>(targets)});
+  }
+  return record;
+}
+
+}  // namespace gputrain::train

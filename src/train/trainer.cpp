@@ -1,0 +1,320 @@
+#include "train/trainer.h"
+
+#include "base/fault.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "data/order.h"
+#include "device/generators.h"
+#include "device/memory.h"
+#include "device/stream.h"
+#include "train/evaluate.h"
+#include "train/stopwatch.h"
+#include "train/throughput.h"
+#include "train/update.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <deque>
+#include <new>
+
+namespace gputrain::train {
+namespace {
+
+// How many windows the device may be behind the host: enough to keep it busy, few enough to stop soon.
+constexpr std::size_t kWindowsInFlight = 2;
+
+class Trainer {
+ public:
+  Trainer(const TrainOptions& options, const TrainParts& parts, Sink& sink, const StopFlag& stop,
+          Trace* trace);
+
+  RunSummary run();
+
+ private:
+  // A window whose values are still on their way from the device.
+  struct Pending {
+    StepRecord record;
+    device::PendingScalars values;
+    device::Mark begin;
+    device::Mark end;
+  };
+
+  std::optional<StopReason> reached_limit(const data::Window& last) const;
+  void train_window(const data::Window& window);
+  void run_micro_batch(const data::Window& window, std::size_t micro);
+  StepRecord describe_window(const data::Window& window) const;
+  void dispatch(StepRecord record, const at::Tensor& values, device::Mark begin);
+  bool is_log_step(std::int64_t step) const;
+  void deliver(std::size_t leave_in_flight);
+  void deliver_one(Pending pending);
+  bool validation_is_due() const;
+  void validate();
+  std::optional<double> eta_seconds() const;
+  device::MemoryReading read_memory(bool with_driver);
+
+  const TrainOptions& options_;
+  const TrainParts& parts_;
+  Sink& sink_;
+  const StopFlag& stop_;
+  Trace* trace_;
+
+  data::WindowPlan plan_;
+  Update update_;
+  device::AsyncScalars scalars_;
+  device::StepClock clock_;
+  device::MemoryMeter meter_;
+  const std::optional<std::int64_t> total_steps_;
+  std::int64_t validation_steps_ = 0;  // between two validations; 0: by time, or none
+
+  Stopwatch since_start_;
+  Stopwatch since_validation_;
+  Stopwatch pace_;  // since the last warm-up step, pauses for validation included
+  std::int64_t windows_ = 0;
+  double data_wait_ = 0;  // of the window in work
+  device::Mark window_begin_;
+  std::deque<Pending> pending_;
+  std::optional<EvalRecord> best_;
+  std::int64_t validated_at_ = -1;
+  Throughput throughput_;
+  std::optional<StopReason> stopped_;
+  RunSummary summary_;
+};
+
+Trainer::Trainer(const TrainOptions& options, const TrainParts& parts, Sink& sink, const StopFlag& stop,
+                 Trace* trace)
+    : options_(options),
+      parts_(parts),
+      sink_(sink),
+      stop_(stop),
+      trace_(trace),
+      plan_(parts.data.train->size(), options.micro_batch_size, options.gradient_accumulation_steps,
+            options.seed),
+      update_(parts.model, parts.flat_buffers, parts.objective, parts.optimizer, options.max_grad_norm),
+      scalars_(options.device),
+      clock_(options.device),
+      meter_(options.device),
+      total_steps_(train::total_steps(options, parts.data.train->size())) {
+  const recipe::Interval& every = options_.validate_every;
+  if (every.unit == recipe::Interval::Unit::kSeconds) return;
+  const bool by_epoch = every.unit == recipe::Interval::Unit::kEpochs;
+  const double scale = by_epoch ? static_cast<double>(plan_.steps_per_epoch()) : 1.0;
+  validation_steps_ = std::max<std::int64_t>(std::llround(every.count * scale), 1);
+}
+
+RunSummary Trainer::run() {
+  summary_.startup_seconds = seconds_since_process_start();
+  since_start_.restart();
+  since_validation_.restart();
+  meter_.reset_peaks();
+  parts_.model.train();
+  window_begin_ = clock_.record();
+  while (!stopped_) {
+    const data::Window window = plan_.next();
+    train_window(window);
+    const std::optional<StopReason> limit = reached_limit(window);
+    if (!limit && !validation_is_due()) continue;
+    deliver(0);
+    const bool by_signal = limit == StopReason::kInterrupted || limit == StopReason::kTerminated;
+    if (!stopped_ && !by_signal) validate();
+    if (!stopped_) stopped_ = limit;
+  }
+  summary_.reason = *stopped_;
+  summary_.samples_per_second = throughput_.rate();
+  return summary_;
+}
+
+std::optional<StopReason> Trainer::reached_limit(const data::Window& last) const {
+  if (stop_) return stop_.signal() == SIGINT ? StopReason::kInterrupted : StopReason::kTerminated;
+  if (options_.max_steps && windows_ >= *options_.max_steps) return StopReason::kMaxSteps;
+  if (options_.epochs && last.last_of_epoch && last.epoch + 1 >= *options_.epochs) return StopReason::kEpochs;
+  if (options_.max_seconds && since_start_.seconds() >= *options_.max_seconds) return StopReason::kMaxTime;
+  return std::nullopt;
+}
+
+void Trainer::train_window(const data::Window& window) {
+  ++windows_;
+  data_wait_ = 0;
+  std::int64_t targets = 0;
+  for (const auto& ids : window.micro_batches) targets += parts_.data.train->targets(ids);
+  update_.begin(targets);
+  for (std::size_t micro = 0; micro < window.micro_batches.size(); ++micro) run_micro_batch(window, micro);
+
+  StepRecord record = describe_window(window);
+  record.targets = targets;
+  if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "optimizer"})) throw std::bad_alloc();
+  const at::Tensor values = update_.finish(record.learning_rate);
+  sleep_if_asked({.step = windows_, .phase = "step"});
+  dispatch(std::move(record), values, window_begin_);
+  deliver(is_log_step(windows_) ? 0 : kWindowsInFlight);
+  if (fault_at(FaultKind::kStop, {.step = windows_})) std::raise(SIGTERM);
+}
+
+void Trainer::run_micro_batch(const data::Window& window, std::size_t micro) {
+  const auto micro_number = static_cast<std::int64_t>(micro);
+  Stopwatch waiting;
+  const nn::Batch batch = parts_.data.train->batch(window.micro_batches[micro]);
+  data_wait_ += waiting.seconds();
+  if (trace_) trace_->micro_batch(window, windows_, micro, batch);
+  if (fault_at(FaultKind::kNan, {.step = windows_, .micro = micro_number})) update_.poison_next();
+  for (const char* phase : {"forward", "backward"}) {
+    if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .micro = micro_number, .phase = phase})) {
+      throw std::bad_alloc();
+    }
+  }
+  device::seed_generators(
+      options_.device, options_.seed,
+      static_cast<std::uint64_t>(window.first_position + micro_number * options_.micro_batch_size));
+  update_.accumulate(batch);
+}
+
+StepRecord Trainer::describe_window(const data::Window& window) const {
+  StepRecord record;
+  record.step = windows_;
+  record.window = windows_;
+  record.samples = window.samples();
+  record.samples_total = window.first_position + record.samples;
+  record.epoch = static_cast<double>(record.samples_total) / static_cast<double>(parts_.data.train->size());
+  record.micro_batches = static_cast<std::int64_t>(window.micro_batches.size());
+  record.learning_rate = parts_.optimizer.peak_lr() * parts_.schedule(windows_ - 1);
+  record.data_wait_seconds = data_wait_;
+  record.warmup = windows_ <= options_.warmup_steps;
+  return record;
+}
+
+void Trainer::dispatch(StepRecord record, const at::Tensor& values, device::Mark begin) {
+  device::PendingScalars copy = scalars_.copy(values);
+  window_begin_ = clock_.record();
+  if (windows_ == 1) {
+    window_begin_.wait();
+    summary_.first_step_seconds = seconds_since_process_start();
+  }
+  if (windows_ <= options_.warmup_steps) pace_.restart();
+  record.memory = read_memory(is_log_step(record.step));
+  record.eta_seconds = eta_seconds();
+  pending_.push_back({std::move(record), std::move(copy), std::move(begin), window_begin_});
+}
+
+bool Trainer::is_log_step(std::int64_t step) const {
+  return step == 1 || step % options_.log_every == 0 || step == total_steps_;
+}
+
+void Trainer::deliver(std::size_t leave_in_flight) {
+  while (pending_.size() > leave_in_flight && !stopped_) {
+    Pending oldest = std::move(pending_.front());
+    pending_.pop_front();
+    deliver_one(std::move(oldest));
+  }
+}
+
+void Trainer::deliver_one(Pending pending) {
+  StepRecord& record = pending.record;
+  const std::vector<double> values = pending.values.wait();
+  for (std::size_t i = 0; i + 1 < values.size(); ++i) record.loss += values[i];
+  record.grad_norm = values.back();
+  record.seconds = clock_.seconds_between(pending.begin, pending.end);
+  summary_.final_loss = record.loss;
+  if (!std::isfinite(record.loss) || !std::isfinite(record.grad_norm)) {
+    record.skipped = true;
+    record.step -= 1;
+    summary_.skipped += 1;
+    summary_.problem = concat("update ", record.window, " (samples ", record.samples_total - record.samples,
+                              " to ", record.samples_total - 1, " of the run): loss ", shortest(record.loss),
+                              ", norm of the gradient ", shortest(record.grad_norm),
+                              "; the weights are those after step ", record.step);
+    stopped_ = StopReason::kNotFinite;
+  } else {
+    summary_.steps = record.step;
+  }
+  summary_.samples = record.samples_total;
+  summary_.epochs = record.epoch;
+  summary_.training_seconds += record.seconds;
+  summary_.data_wait_seconds += record.data_wait_seconds;
+  if (record.warmup) summary_.warmup_seconds += record.seconds;
+  throughput_.add(record);
+  if (trace_) trace_->update(record, parts_.model, options_.device);
+  sink_.step(record);
+}
+
+bool Trainer::validation_is_due() const {
+  if (!parts_.data.validation) return false;
+  if (validation_steps_ > 0) return windows_ % validation_steps_ == 0;
+  return since_validation_.seconds() >= options_.validate_every.count;
+}
+
+void Trainer::validate() {
+  if (!parts_.data.validation || validated_at_ == windows_) return;
+  validated_at_ = windows_;
+  Stopwatch timer;
+  sleep_if_asked({.step = windows_, .phase = "validation"});
+  EvalRecord record =
+      evaluate(parts_.model, *parts_.data.validation, parts_.objective, options_.validation_micro_batch_size);
+  record.seconds = timer.seconds();
+  record.step = summary_.steps;
+  record.epoch = summary_.epochs;
+  record.best_metric = record.metrics.front().name;
+  record.best = record.metrics.front().value;
+  record.best_step = record.step;
+  if (best_ && best_->best >= record.best) {
+    record.best = best_->best;
+    record.best_step = best_->best_step;
+  }
+  best_ = record;
+  summary_.last_eval = record;
+  summary_.validation_seconds += record.seconds;
+  sink_.eval(record);
+  since_validation_.restart();
+  window_begin_ = clock_.record();
+}
+
+std::optional<double> Trainer::eta_seconds() const {
+  const std::int64_t measured = windows_ - options_.warmup_steps;
+  std::optional<double> left;
+  if (total_steps_ && measured > 0) {
+    left = pace_.seconds() / static_cast<double>(measured) * static_cast<double>(*total_steps_ - windows_);
+  }
+  if (options_.max_seconds) {
+    const double until_limit = std::max(*options_.max_seconds - since_start_.seconds(), 0.0);
+    left = left ? std::min(*left, until_limit) : until_limit;
+  }
+  return left;
+}
+
+device::MemoryReading Trainer::read_memory(bool with_driver) {
+  const device::MemoryReading reading = meter_.read(with_driver);
+  const auto raise = [](std::optional<std::int64_t>& peak, const std::optional<std::int64_t>& value) {
+    if (value && (!peak || *peak < *value)) peak = value;
+  };
+  device::MemoryReading& whole_run = summary_.memory;
+  raise(whole_run.allocated_peak, reading.allocated_peak);
+  raise(whole_run.reserved_peak, reading.reserved_peak);
+  raise(whole_run.device_peak, reading.device_peak);
+  whole_run.allocated = reading.allocated;
+  whole_run.reserved = reading.reserved;
+  whole_run.device = reading.device;
+  whole_run.device_is_estimate |= reading.device_is_estimate;
+  if (with_driver) meter_.reset_peaks();
+  return reading;
+}
+
+}  // namespace
+
+std::int64_t steps_per_epoch(const TrainOptions& options, std::int64_t train_samples) {
+  return data::steps_per_epoch(train_samples, options.micro_batch_size, options.gradient_accumulation_steps);
+}
+
+std::optional<std::int64_t> total_steps(const TrainOptions& options, std::int64_t train_samples) {
+  std::optional<std::int64_t> limit = options.max_steps;
+  if (options.epochs) {
+    const std::int64_t by_epochs = *options.epochs * steps_per_epoch(options, train_samples);
+    limit = limit ? std::min(*limit, by_epochs) : by_epochs;
+  }
+  return limit;
+}
+
+RunSummary train(const TrainOptions& options, const TrainParts& parts, Sink& sink, const StopFlag& stop,
+                 Trace* trace) {
+  return Trainer(options, parts, sink, stop, trace).run();
+}
+
+}  // namespace gputrain::train

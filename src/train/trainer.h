@@ -1,0 +1,57 @@
+#pragma once
+
+#include "base/stop_flag.h"
+#include "data/data_set.h"
+#include "nn/module.h"
+#include "objectives/objective.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "recipe/visitor.h"
+#include "train/records.h"
+#include "train/trace.h"
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace gputrain::train {
+
+struct TrainOptions {
+  at::Device device = at::kCPU;
+  std::uint64_t seed = 0;
+  std::int64_t micro_batch_size = 1;
+  std::int64_t gradient_accumulation_steps = 1;
+  // The first limit reached ends the run; at least one is given.
+  std::optional<std::int64_t> epochs;
+  std::optional<std::int64_t> max_steps;
+  std::optional<double> max_seconds;
+  std::optional<double> max_grad_norm;
+  recipe::Interval validate_every;
+  std::int64_t validation_micro_batch_size = 1;
+  std::int64_t log_every = 1;
+  std::int64_t warmup_steps = 0;
+};
+
+// What is trained, and with what. The trainer borrows all of it and knows no kind.
+struct TrainParts {
+  nn::Module& model;
+  at::Tensor flat_buffers;  // of the model (Module::to)
+  data::DataSet& data;
+  const objectives::Objective& objective;
+  optim::Optimizer& optimizer;
+  const optim::Schedule& schedule;
+};
+
+// Updates in one epoch, and the smallest limit of steps that the options imply (absent: only time ends the
+// run).
+std::int64_t steps_per_epoch(const TrainOptions& options, std::int64_t train_samples);
+std::optional<std::int64_t> total_steps(const TrainOptions& options, std::int64_t train_samples);
+
+// Trains until a limit is reached, `stop` is raised (at the end of the step), or a loss or gradient is not
+// finite; each of these is a result. The sink gets every record, in order; its start() and finish() are the
+// caller's. `trace` may be null. Numbers are defined in docs/metrics.md.
+RunSummary train(const TrainOptions& options, const TrainParts& parts, Sink& sink, const StopFlag& stop,
+                 Trace* trace);
+
+}  // namespace gputrain::train

@@ -1,0 +1,170 @@
+#include "cli/workshop.h"
+
+// What a user can get wrong: a clear message, the right exit code, nothing lost and nothing left behind.
+namespace gputrain::testing {
+namespace {
+
+// An IDX header: type byte, dimensions.
+std::string idx(unsigned char rank, std::initializer_list<int> extents, const std::string& content) {
+  std::string bytes = {0, 0, 8, static_cast<char>(rank)};
+  for (const int extent : extents)
+    bytes += {0, 0, static_cast<char>(extent >> 8), static_cast<char>(extent & 255)};
+  return bytes + content;
+}
+
+std::string idx_recipe() {
+  return "device: cpu\nepochs: 1\nmodel: { name: mlp }\n"
+         "data: { name: idx, train_images: images, train_labels: labels, num_classes: 3 }\n";
+}
+
+struct IdxShop : Workshop {
+  IdxShop() {
+    write("idx.yaml", idx_recipe());
+    write("images", idx(3, {2, 2, 3}, std::string(12, 'x')));
+    write("labels", idx(1, {2}, std::string("\0\2", 2)));
+  }
+  Outcome run() const { return gputrain({"run", "idx.yaml"}); }
+};
+
+}  // namespace
+
+TEST_CASE("mistakes: a mistyped key is named with its place, and nothing is written", "[cli]") {
+  const Workshop shop;
+  shop.write("bad.yaml", Workshop::recipe() + "epoch: 3\n");
+  const auto before = shop.listing();
+  for (const char* command : {"run", "check"}) {
+    const Outcome outcome = shop.gputrain({command, "bad.yaml"});
+    CHECK(outcome.exit_code == 2);
+    CHECK_THAT(outcome.err, ContainsSubstring("bad.yaml:9:1: epoch is not a key"));
+    CHECK_THAT(outcome.err, ContainsSubstring("did you mean epochs?"));
+  }
+  CHECK(shop.listing() == before);
+}
+
+TEST_CASE("mistakes: all problems of the recipe and its components come at once, in order", "[cli]") {
+  const Workshop shop;
+  shop.write("bad.yaml",
+             "epochs: 1\nmodel: { name: mpl }\ndata: { name: synthetic, samples: -1 }\noptimizer: { name: "
+             "sgd, lr: x }\n");
+  const Outcome outcome = shop.gputrain({"run", "bad.yaml"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, ContainsSubstring("3 problems"));
+  const auto model = outcome.err.find("bad.yaml:2:16: model.name is mpl");
+  const auto data = outcome.err.find("bad.yaml:3:35: data.samples is -1");
+  const auto optimizer = outcome.err.find("bad.yaml:4:29: optimizer.lr is x");
+  INFO(outcome.err);
+  CHECK(model < data);
+  CHECK(data < optimizer);
+  CHECK(optimizer != std::string::npos);
+}
+
+TEST_CASE("mistakes: a recipe that is missing, or a folder", "[cli]") {
+  const Workshop shop;
+  const Outcome missing = shop.gputrain({"run", "nothing.yaml"});
+  CHECK(missing.exit_code == 2);
+  CHECK_THAT(missing.err, ContainsSubstring("nothing.yaml"));
+  CHECK_THAT(missing.err, ContainsSubstring("No such file"));
+  const Outcome folder = shop.gputrain({"run", "."});
+  CHECK(folder.exit_code == 2);
+  CHECK_THAT(folder.err, ContainsSubstring("folder"));
+}
+
+TEST_CASE("mistakes: an output folder that is a file, or cannot be made", "[cli]") {
+  const Workshop shop;
+  shop.write("taken", "something of value");
+  const Outcome taken = shop.gputrain({"run", "recipe.yaml", "output_dir=taken"});
+  CHECK(taken.exit_code == 6);
+  CHECK_THAT(taken.err, ContainsSubstring("taken"));
+  CHECK(shop.read("taken") == "something of value");
+  const Outcome unwritable = shop.gputrain({"run", "recipe.yaml", "output_dir=/proc/gputrain"});
+  CHECK(unwritable.exit_code == 6);
+  CHECK_THAT(unwritable.err, ContainsSubstring("/proc/gputrain"));
+}
+
+TEST_CASE("mistakes: an output folder with files that are no run is left alone, also with --restart",
+          "[cli]") {
+  const Workshop shop;
+  for (const auto& arguments :
+       {std::vector<std::string>{"run", "recipe.yaml", "output_dir=."},
+        std::vector<std::string>{"run", "recipe.yaml", "output_dir=.", "--restart"}}) {
+    const Outcome outcome = shop.gputrain(arguments);
+    CHECK(outcome.exit_code == 2);
+    CHECK_THAT(outcome.err, ContainsSubstring("holds files, but no run"));
+  }
+  CHECK(shop.listing() == std::vector<std::string>{"points.txt", "recipe.yaml"});
+}
+
+TEST_CASE("mistakes: a full disk is named with the file, and no half-written weights stay", "[cli]") {
+  Workshop shop;
+  shop.gputrain.set("GPUTRAIN_FAULT=disk_full@file=model.safetensors");
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
+  CHECK(outcome.exit_code == 6);
+  CHECK_THAT(outcome.err, ContainsSubstring("runs/points/model.safetensors"));
+  CHECK_THAT(outcome.err, ContainsSubstring("No space left on device"));
+  for (const std::string& name : shop.listing("runs/points"))
+    CHECK(name.find("model.safetensors") == std::string::npos);
+  CHECK_THAT(shop.read("runs/points/metrics.jsonl"), ContainsSubstring("\"step\":8"));
+}
+
+TEST_CASE("mistakes: a log that cannot be written ends the run", "[cli]") {
+  const Workshop shop;
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "logging.trace=/dev/full"});
+  CHECK(outcome.exit_code == 6);
+  CHECK_THAT(outcome.err, ContainsSubstring("/dev/full"));
+}
+
+TEST_CASE("mistakes: data files that are missing, truncated, empty or wrong", "[cli]") {
+  const IdxShop good;
+  CHECK(good.run().exit_code == 0);
+
+  const auto complaint = [](const std::string& file, const std::string& content) {
+    const IdxShop shop;
+    if (content.empty()) {
+      std::filesystem::remove(shop.folder / file);
+    } else {
+      shop.write(file, content);
+    }
+    const Outcome outcome = shop.run();
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 3);
+    CHECK_FALSE(shop.exists("runs"));
+    CHECK_THAT(outcome.err, ContainsSubstring(file));
+    return outcome.err;
+  };
+  complaint("images", "");
+  CHECK_THAT(complaint("images", idx(3, {2, 2, 3}, std::string(11, 'x'))), ContainsSubstring("truncated"));
+  CHECK_THAT(complaint("labels", idx(1, {2}, std::string("\0\3", 2))), ContainsSubstring("label"));
+  CHECK_THAT(complaint("images", idx(3, {0, 2, 3}, "")), ContainsSubstring("no "));
+  CHECK_THAT(complaint("images", "not an IDX file at all"),
+             ContainsSubstring("magic number 0x6E6F7420; expected 0x00000803"));
+}
+
+TEST_CASE("mistakes: an empty data set", "[cli]") {
+  const Workshop shop;
+  shop.write("points.txt", "");
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
+  CHECK(outcome.exit_code == 3);
+  CHECK_THAT(outcome.err, ContainsSubstring("points.txt: has no samples"));
+}
+
+TEST_CASE("mistakes: a GPU that is not there", "[cli]") {
+  const Workshop shop;
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "device=cuda:63"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, ContainsSubstring("cuda:63"));
+  CHECK_FALSE(shop.exists("runs"));
+}
+
+TEST_CASE("mistakes: the command line", "[cli]") {
+  const Workshop shop;
+  CHECK(shop.gputrain({}).exit_code == 2);
+  CHECK(shop.gputrain({"run"}).exit_code == 2);
+  CHECK(shop.gputrain({"walk", "recipe.yaml"}).exit_code == 2);
+  CHECK(shop.gputrain({"run", "recipe.yaml", "--fast"}).exit_code == 2);
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "optimizer.lr=-1"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err,
+             ContainsSubstring("argument optimizer.lr=-1: optimizer.lr is -1; expected 0 < lr <= 1000"));
+}
+
+}  // namespace gputrain::testing

@@ -1,0 +1,168 @@
+#include "cli/workshop.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace gputrain::testing {
+namespace {
+
+std::vector<nlohmann::json> json_lines(const std::string& text) {
+  std::vector<nlohmann::json> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+std::vector<nlohmann::json> of_kind(const std::vector<nlohmann::json>& lines, const std::string& kind) {
+  std::vector<nlohmann::json> some;
+  std::copy_if(lines.begin(), lines.end(), std::back_inserter(some),
+               [&](const nlohmann::json& line) { return line.at("kind") == kind; });
+  return some;
+}
+
+void wait_for(const std::function<bool()>& condition) {
+  for (int i = 0; i < 600 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
+
+}  // namespace
+
+TEST_CASE("run: trains, and the run directory holds all that was promised", "[cli]") {
+  const Workshop shop;
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.find('\r') == std::string::npos);
+  CHECK_THAT(outcome.err, ContainsSubstring("step 8/8 | loss "));
+  CHECK_THAT(outcome.err, ContainsSubstring("validation at step 4 (epoch 1.0): loss "));
+  CHECK_THAT(outcome.err, ContainsSubstring("points: done, all epochs trained"));
+  CHECK(shop.listing("runs/points") ==
+        std::vector<std::string>{".lock", "env.json", "metrics.jsonl", "model.safetensors", "recipe.yaml",
+                                 "resolved.yaml", "summary.json", "tb", "train.log"});
+  CHECK(shop.read("runs/points/recipe.yaml") == Workshop::recipe());
+
+  const auto lines = json_lines(shop.read("runs/points/metrics.jsonl"));
+  const auto steps = of_kind(lines, "step");
+  REQUIRE(steps.size() == 8);  // 4 windows an epoch: 2, 2, 2, 1
+  CHECK(steps[3].at("samples") == 1);
+  CHECK(steps[7].at("samples_total") == 14);
+  CHECK(of_kind(lines, "eval").size() == 2);
+}
+
+TEST_CASE("run: csv and tensorboard are written when asked for", "[cli]") {
+  const Workshop shop;
+  REQUIRE(shop.gputrain({"run", "recipe.yaml", "logging.csv=true", "logging.tensorboard=false"}).exit_code ==
+          0);
+  CHECK(shop.exists("runs/points/metrics.csv"));
+  CHECK_FALSE(shop.exists("runs/points/tb"));
+}
+
+TEST_CASE("run: the same recipe gives the same weights again", "[cli]") {
+  const Workshop shop;
+  REQUIRE(shop.gputrain({"run", "recipe.yaml", "output_dir=a"}).exit_code == 0);
+  REQUIRE(shop.gputrain({"run", "recipe.yaml", "output_dir=b"}).exit_code == 0);
+  REQUIRE(shop.gputrain({"run", "recipe.yaml", "output_dir=c", "seed=2"}).exit_code == 0);
+  CHECK(shop.read("a/model.safetensors") == shop.read("b/model.safetensors"));
+  CHECK(shop.read("a/model.safetensors") != shop.read("c/model.safetensors"));
+}
+
+TEST_CASE("run: the trace shows every micro-batch and update", "[cli]") {
+  const Workshop shop;
+  REQUIRE(shop.gputrain({"run", "recipe.yaml", "logging.trace=trace.jsonl", "gradient_accumulation_steps=2"})
+              .exit_code == 0);
+  const auto lines = json_lines(shop.read("runs/points/trace.jsonl"));
+  const auto micro_batches = of_kind(lines, "micro_batch");
+  REQUIRE(micro_batches.size() == 8);
+  std::vector<std::int64_t> first_epoch;
+  for (std::size_t i = 0; i < 4; ++i) {
+    for (const auto& id : micro_batches[i].at("sample_ids")) first_epoch.push_back(id);
+  }
+  std::sort(first_epoch.begin(), first_epoch.end());
+  CHECK(first_epoch == std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6});
+  const auto updates = of_kind(lines, "update");
+  REQUIRE(updates.size() == 4);
+  CHECK(updates[1].at("targets") == 3);
+  CHECK(updates[0].at("parameters") != updates[1].at("parameters"));
+}
+
+TEST_CASE(
+    "run: a finished run says so and is left alone; another recipe is refused; --restart keeps the old one",
+    "[cli]") {
+  const Workshop shop;
+  REQUIRE(shop.gputrain({"run", "recipe.yaml"}).exit_code == 0);
+  const std::string weights = shop.read("runs/points/model.safetensors");
+
+  const Outcome again = shop.gputrain({"run", "recipe.yaml"});
+  CHECK(again.exit_code == 0);
+  CHECK(again.err == "runs/points: this run is finished; --restart trains it anew\n");
+
+  const Outcome other = shop.gputrain({"run", "recipe.yaml", "optimizer.lr=0.2"});
+  CHECK(other.exit_code == 2);
+  CHECK_THAT(other.err, ContainsSubstring("holds a run of another recipe"));
+  CHECK_THAT(other.err, ContainsSubstring("--restart"));
+  CHECK(shop.read("runs/points/model.safetensors") == weights);
+
+  REQUIRE(shop.gputrain({"run", "recipe.yaml", "optimizer.lr=0.2", "--restart"}).exit_code == 0);
+  CHECK(shop.read("runs/points.1/model.safetensors") == weights);
+  CHECK(shop.read("runs/points/model.safetensors") != weights);
+}
+
+TEST_CASE("run: SIGTERM and SIGINT end it after the step, with the weights and exit codes 143 and 130",
+          "[cli]") {
+  for (const auto& [signal, code] : {std::pair{SIGTERM, 143}, std::pair{SIGINT, 130}}) {
+    const Workshop shop;
+    const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "epochs=100000000"}, [&](pid_t child) {
+      wait_for(
+          [&] { return shop.read("runs/points/metrics.jsonl").find("\"step\":30,") != std::string::npos; });
+      ::kill(child, signal);
+    });
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == code);
+    CHECK(shop.exists("runs/points/model.safetensors"));
+    CHECK_THAT(outcome.err, ContainsSubstring("stopped by SIG"));
+
+    const Outcome again = shop.gputrain({"run", "recipe.yaml", "epochs=100000000"});
+    CHECK(again.exit_code == 2);
+    CHECK_THAT(again.err,
+               ContainsSubstring("runs/points: holds an unfinished run; --restart moves it aside"));
+  }
+}
+
+TEST_CASE("run: a folder that another process trains in is refused, also with --restart", "[cli]") {
+  const Workshop shop;
+  shop.gputrain({"run", "recipe.yaml", "epochs=100000000"}, [&](pid_t child) {
+    wait_for([&] { return shop.exists("runs/points/metrics.jsonl"); });
+    const Outcome second = shop.gputrain({"run", "recipe.yaml", "epochs=100000000", "--restart"});
+    CHECK(second.exit_code == 2);
+    CHECK_THAT(second.err, ContainsSubstring("another process is training here now"));
+    ::kill(child, SIGTERM);
+  });
+}
+
+TEST_CASE("run: a loss that is not a number ends it with 5, names the step, and keeps the weights before it",
+          "[cli]") {
+  Workshop shop;
+  REQUIRE(shop.gputrain({"run", "recipe.yaml", "max_steps=2", "output_dir=before"}).exit_code == 0);
+  shop.gputrain.set("GPUTRAIN_FAULT=nan@step=3,micro=0");
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
+  CHECK(outcome.exit_code == 5);
+  CHECK_THAT(outcome.err, ContainsSubstring("update 3 (samples 4 to 5 of the run): loss nan"));
+  const auto tensors = [&](const std::string& folder) {
+    const std::string file = shop.read(folder + "/model.safetensors");
+    return file.substr(file.find("}}") + 2);
+  };
+  CHECK(tensors("runs/points") == tensors("before"));
+}
+
+TEST_CASE("run: out of memory ends with 4", "[cli]") {
+  Workshop shop;
+  shop.gputrain.set("GPUTRAIN_FAULT=oom@step=2,phase=backward");
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
+  CHECK(outcome.exit_code == 4);
+  CHECK_THAT(outcome.err, ContainsSubstring("out of memory"));
+}
+
+}  // namespace gputrain::testing

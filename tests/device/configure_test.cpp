@@ -1,0 +1,69 @@
+#include "device/device.h"
+#include "support/catch.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <cstdlib>
+
+using gputrain::device::configure;
+
+namespace {
+
+const at::Device kCpu(at::kCPU);
+const at::Device kGpu(at::kCUDA, 0);
+
+// LibTorch keeps an old and a new record of TF32; these questions compare them and throw where they differ.
+void check_tf32(bool expected) {
+  at::Context& context = at::globalContext();
+  CHECK(context.allowTF32CuBLAS() == expected);
+  CHECK(context.allowTF32CuDNN() == expected);
+  CHECK((context.float32MatmulPrecision() != at::Float32MatmulPrecision::HIGHEST) == expected);
+}
+
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+}  // namespace
+
+TEST_CASE("configure: TF32 is on everywhere or off everywhere, switched as often as one likes", "[device]") {
+  for (const bool tf32 : {true, false, true, false}) {
+    configure(kCpu, tf32, false, std::nullopt);
+    check_tf32(tf32);
+  }
+}
+
+TEST_CASE("configure: cuDNN's benchmark mode follows the recipe", "[device]") {
+  configure(kCpu, false, true, std::nullopt);
+  CHECK(at::globalContext().benchmarkCuDNN());
+  configure(kCpu, false, false, std::nullopt);
+  CHECK_FALSE(at::globalContext().benchmarkCuDNN());
+}
+
+TEST_CASE("configure: the number of CPU threads is set, and left alone when absent", "[device]") {
+  configure(kCpu, false, false, 3);
+  CHECK(at::get_num_threads() == 3);
+  configure(kCpu, false, false, std::nullopt);
+  CHECK(at::get_num_threads() == 3);
+}
+
+TEST_CASE("configure: NVIDIA_TF32_OVERRIDE that contradicts the precision is a notice on a GPU alone",
+          "[device]") {
+  const Variable off("NVIDIA_TF32_OVERRIDE", "0");
+  const auto notices = configure(kGpu, true, false, std::nullopt);
+  REQUIRE(notices.size() == 1);
+  CHECK_THAT(notices[0], ContainsSubstring("NVIDIA_TF32_OVERRIDE=0") && ContainsSubstring("unset it"));
+  CHECK(configure(kGpu, false, false, std::nullopt).empty());
+  CHECK(configure(kCpu, true, false, std::nullopt).empty());
+  const Variable on("NVIDIA_TF32_OVERRIDE", "1");
+  CHECK(configure(kGpu, false, false, std::nullopt).size() == 1);
+  CHECK(configure(kGpu, true, false, std::nullopt).empty());
+}

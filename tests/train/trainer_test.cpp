@@ -1,0 +1,155 @@
+#include "train/trainer.h"
+
+#include "support/catch.h"
+#include "train/support.h"
+#include "train/trace.h"
+
+#include <ATen/ops/equal.h>
+
+#include <csignal>
+
+namespace gputrain::train {
+namespace {
+
+using Split = std::pair<std::int64_t, std::int64_t>;  // micro-batch size, accumulation
+
+Bench trained(Split split, std::int64_t samples, std::int64_t epochs) {
+  Bench bench(samples);
+  bench.options.micro_batch_size = split.first;
+  bench.options.gradient_accumulation_steps = split.second;
+  bench.options.epochs = epochs;
+  bench.train();
+  return bench;
+}
+
+}  // namespace
+
+// 21 samples and windows of 8: 8, 8, 5, so the last window and its last micro-batch are short.
+TEST_CASE("update: how a window is split into micro-batches does not change what is learned", "[train]") {
+  const Bench whole = trained({8, 1}, 21, 2);
+  REQUIRE(whole.recorder.steps.size() == 6);
+  for (const Split& split : {Split{4, 2}, Split{2, 4}, Split{1, 8}}) {
+    const Bench parts = trained(split, 21, 2);
+    INFO(split.first << " x " << split.second);
+    REQUIRE(parts.recorder.steps.size() == 6);
+    for (std::size_t i = 0; i < 6; ++i) {
+      const StepRecord &a = whole.recorder.steps[i], &b = parts.recorder.steps[i];
+      CHECK(b.loss == Approx(a.loss).epsilon(1e-5));
+      CHECK(b.grad_norm == Approx(a.grad_norm).epsilon(1e-4));
+      CHECK(b.samples == a.samples);
+      CHECK(b.samples_total == a.samples_total);
+    }
+    const auto expected = whole.model->named_parameters(), found = parts.model->named_parameters();
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CHECK(found[i].second.sub(expected[i].second).abs().max().item<double>() < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("trainer: more micro-batches in a window than in an epoch still give one update an epoch",
+          "[train]") {
+  Bench bench = trained({2, 8}, 5, 2);
+  REQUIRE(bench.recorder.steps.size() == 2);
+  CHECK(bench.recorder.steps[0].micro_batches == 3);
+  CHECK(bench.recorder.steps[1].samples_total == 10);
+}
+
+TEST_CASE("trainer: the first limit reached ends the run, and the summary counts what was done", "[train]") {
+  Bench bench(10, 4);
+  bench.options.micro_batch_size = 4;
+  bench.options.epochs = 100;
+  bench.options.max_steps = 5;
+  const RunSummary summary = bench.train();
+  CHECK(summary.reason == StopReason::kMaxSteps);
+  CHECK(summary.steps == 5);
+  CHECK(summary.samples == 18);  // 4 + 4 + 2 + 4 + 4
+  CHECK(summary.epochs == Approx(1.8));
+  // After step 3, the end of the epoch, and at the end of the run.
+  REQUIRE(bench.recorder.evals.size() == 2);
+  CHECK(bench.recorder.evals[0].step == 3);
+  CHECK(bench.recorder.evals[1].step == 5);
+  CHECK(total_steps(bench.options, 10) == 5);
+  bench.options.max_steps.reset();
+  CHECK(total_steps(bench.options, 10) == 300);
+}
+
+TEST_CASE("trainer: max_time alone ends a run", "[train]") {
+  Bench bench(10);
+  bench.options.max_seconds = 0.05;
+  const RunSummary summary = bench.train();
+  CHECK(summary.reason == StopReason::kMaxTime);
+  CHECK(summary.steps > 0);
+  CHECK_FALSE(total_steps(bench.options, 10).has_value());
+}
+
+TEST_CASE("trainer: validating more often changes nothing that is learned", "[train]") {
+  Bench often(12, 5);
+  Bench never(12);
+  for (Bench* bench : {&often, &never}) {
+    bench->options.micro_batch_size = 3;
+    bench->options.epochs = 3;
+    bench->options.validate_every = {1, recipe::Interval::Unit::kSteps};
+    bench->train();
+  }
+  CHECK(often.recorder.evals.size() == 12);
+  CHECK(hash_tensors(often.model->named_parameters()) == hash_tensors(never.model->named_parameters()));
+}
+
+TEST_CASE("trainer: the best validation is kept with its step", "[train]") {
+  Bench bench(12, 5);
+  bench.options.micro_batch_size = 3;
+  bench.options.epochs = 4;
+  bench.train();
+  double best = -1;
+  for (const EvalRecord& record : bench.recorder.evals) {
+    best = std::max(best, record.metrics[0].value);
+    CHECK(record.best == best);
+    CHECK(record.best_metric == "accuracy");
+    CHECK(record.samples == 5);
+  }
+}
+
+TEST_CASE("trainer: the schedule ticks once per update, whatever the accumulation", "[train]") {
+  Bench bench(8);
+  bench.options.micro_batch_size = 1;
+  bench.options.gradient_accumulation_steps = 2;
+  bench.options.epochs = 1;
+  bench.schedule = [](std::int64_t applied) { return 1.0 / static_cast<double>(1 + applied); };
+  bench.train();
+  REQUIRE(bench.recorder.steps.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(bench.recorder.steps[i].learning_rate == Approx(0.2 / static_cast<double>(1 + i)));
+  }
+}
+
+TEST_CASE("trainer: clipping limits the gradient's norm, and the norm shown is that before it", "[train]") {
+  Bench clipped(4), plain(4);
+  for (Bench* bench : {&clipped, &plain}) {
+    bench->options.micro_batch_size = 4;
+    bench->options.max_steps = 1;
+  }
+  const at::Tensor start = plain.model->named_parameters()[0].second.detach().clone();
+  clipped.options.max_grad_norm = 0.01;
+  plain.train();
+  clipped.train();
+  const double norm = plain.recorder.steps[0].grad_norm;
+  CHECK(clipped.recorder.steps[0].grad_norm == norm);
+  REQUIRE(norm > 0.01);
+  const at::Tensor full = plain.model->named_parameters()[0].second.sub(start);
+  const at::Tensor limited = clipped.model->named_parameters()[0].second.sub(start);
+  CHECK(limited.sub(full.mul(0.01 / norm)).abs().max().item<double>() < 1e-6);
+}
+
+TEST_CASE("trainer: a signal ends the run after the step in work", "[train]") {
+  Bench bench(10);
+  const StopFlag stop;
+  std::raise(SIGTERM);
+  const RunSummary summary = train(
+      bench.options,
+      {*bench.model, bench.flat_buffers, bench.data, *bench.objective, *bench.optimizer, bench.schedule},
+      bench.recorder, stop, nullptr);
+  CHECK(summary.reason == StopReason::kTerminated);
+  CHECK(summary.steps == 1);
+}
+
+}  // namespace gputrain::train
