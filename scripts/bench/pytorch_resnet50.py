@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""ResNet-50 on one fixed synthetic batch in eager PyTorch: what gputrain is measured against.
+
+Prints one JSON object: throughput without the warm-up, seconds from the start of the process to the end of the
+first step, and peak memory.
+"""
+import argparse
+import json
+import os
+import time
+
+
+def seconds_since_process_start() -> float:
+    with open("/proc/self/stat") as stat:
+        ticks = int(stat.read().rsplit(")", 1)[1].split()[19])
+    with open("/proc/uptime") as uptime:
+        return float(uptime.read().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch", type=int, required=True)
+parser.add_argument("--precision", choices=["fp32", "tf32"], required=True)
+parser.add_argument("--steps", type=int, required=True)
+parser.add_argument("--warmup", type=int, required=True)
+parser.add_argument("--no-benchmark", action="store_true", help="cudnn.benchmark off")
+options = parser.parse_args()
+
+import torch  # noqa: E402  (its import is part of what is measured)
+import torchvision  # noqa: E402
+
+tf32 = options.precision == "tf32"
+torch.backends.cuda.matmul.allow_tf32 = tf32
+torch.backends.cudnn.allow_tf32 = tf32
+torch.backends.cudnn.benchmark = not options.no_benchmark
+torch.manual_seed(1)
+device = torch.device("cuda")
+
+model = torchvision.models.resnet50().to(device, memory_format=torch.channels_last)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
+images = torch.randn(options.batch, 3, 224, 224, device=device).to(memory_format=torch.channels_last)
+labels = torch.randint(1000, (options.batch,), device=device)
+
+
+def step() -> torch.Tensor:
+    optimizer.zero_grad(set_to_none=True)
+    loss = torch.nn.functional.cross_entropy(model(images), labels)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+step()
+torch.cuda.synchronize()
+first_step = seconds_since_process_start()
+for _ in range(options.warmup - 1):
+    step()
+torch.cuda.synchronize()
+begin = time.perf_counter()
+for number in range(options.steps - options.warmup):
+    loss = step()
+    if number % 10 == 9:
+        loss.item()
+torch.cuda.synchronize()
+seconds = time.perf_counter() - begin
+print(json.dumps({
+    "samples_per_second": options.batch * (options.steps - options.warmup) / seconds,
+    "first_step_seconds": first_step,
+    "memory_allocated_peak_bytes": torch.cuda.max_memory_allocated(),
+    "memory_reserved_peak_bytes": torch.cuda.max_memory_reserved(),
+}))
