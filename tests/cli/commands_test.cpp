@@ -44,7 +44,7 @@ TEST_CASE("run --dry-run: checks and writes nothing", "[cli]") {
 
 TEST_CASE("every shipped recipe checks, and its resolved form resolves to itself", "[cli]") {
   const Workshop shop;
-  const std::string configs = std::string(std::getenv("GPUTRAIN_SOURCE")) + "/configs";
+  const std::string configs = source_path() + "/configs";
   for (const auto& entry : std::filesystem::directory_iterator(configs)) {
     INFO(entry.path());
     const Outcome outcome = shop.gputrain({"check", entry.path().string(), "device=cpu"});

@@ -4,8 +4,8 @@
 
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
 #include <c10/core/GradMode.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace gputrain::models {
 namespace {
 
 at::Tensor images(std::int64_t batch) {
-  return at::randn({batch, 3, 16, 17});
+  return at::randn({batch, 3, 16, 17}, nn::init_on_cpu(2).generator);
 }
 
 }  // namespace
@@ -57,15 +57,15 @@ TEST_CASE("every model: one batch can be learned by heart", "[models]") {
     INFO(component.name);
     const Model model = tiny_model(component.name, {3, 16, 17}, 5, 1);
     const at::Tensor input = images(6);
-    const at::Tensor target = at::randint(5, {6}, at::kLong);
+    const at::Tensor target = at::tensor({0, 3, 1, 4, 2, 2}, at::kLong);
     double loss = 0;
-    for (int step = 0; step < 25; ++step) {
+    for (int step = 0; step < 60; ++step) {
       at::Tensor mean = at::cross_entropy_loss((*model)(input), target);
       mean.backward();
       loss = mean.item<double>();
       const c10::AutoGradMode no_grad(false);
       for (auto& [name, parameter] : model->named_parameters()) {
-        at::Tensor(parameter).sub_(parameter.grad(), /*alpha=*/0.02);
+        at::Tensor(parameter).sub_(parameter.grad(), /*alpha=*/0.05);
         parameter.mutable_grad().reset();
       }
     }
@@ -81,7 +81,7 @@ TEST_CASE("every model: in evaluation mode a sample's logits do not depend on it
     const at::Tensor input = images(3);
     const at::Tensor together = (*model)(input).slice(0, 1, 2);
     const at::Tensor alone = (*model)(input.slice(0, 1, 2));
-    CHECK(together.sub(alone).abs().max().item<float>() < 1e-4F);
+    CHECK(together.sub(alone).abs().max().item<float>() < 1e-4F * together.abs().max().item<float>());
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "support/paths.h"
 #include "support/temporary_folder.h"
 
 #include <cerrno>
@@ -48,8 +49,8 @@ class Program {
  private:
   [[noreturn]] void exec(const std::vector<std::string>& arguments, const std::filesystem::path& out,
                          const std::filesystem::path& err) const {
-    const char* binary = std::getenv("GPUTRAIN_BINARY");
-    if (binary == nullptr || ::chdir(directory_.c_str()) != 0 || !std::freopen(out.c_str(), "w", stdout) ||
+    const std::string binary = binary_path();
+    if (::chdir(directory_.c_str()) != 0 || !std::freopen(out.c_str(), "w", stdout) ||
         !std::freopen(err.c_str(), "w", stderr)) {
       ::_exit(99);
     }
@@ -57,10 +58,10 @@ class Program {
       const auto equals = variable.find('=');
       ::setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
     }
-    std::vector<char*> argv = {const_cast<char*>(binary)};
+    std::vector<char*> argv = {const_cast<char*>(binary.c_str())};
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
-    ::execv(binary, argv.data());
+    ::execv(binary.c_str(), argv.data());
     ::_exit(98);
   }
 

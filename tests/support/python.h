@@ -1,5 +1,7 @@
 #pragma once
 
+#include "support/paths.h"
+
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -22,10 +24,8 @@ struct PythonResult {
 
 // Runs a script of tests/ ("report/read_tensorboard.py") on one file.
 inline PythonResult run_python(const std::string& script, const std::filesystem::path& file) {
-  const char* source = std::getenv("GPUTRAIN_SOURCE");
-  if (source == nullptr) throw std::runtime_error("GPUTRAIN_SOURCE is not set; run the tests through ctest");
-  const std::string command =
-      std::string("'") + test_python() + "' '" + source + "/tests/" + script + "' '" + file.string() + "'";
+  const std::string command = std::string("'") + test_python() + "' '" + source_path() + "/tests/" + script +
+                              "' '" + file.string() + "'";
   FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
   PythonResult result;
