@@ -19,7 +19,10 @@ endif()
 get_filename_component(GPUTRAIN_TORCH_LIB ${GPUTRAIN_TORCH_CPU} DIRECTORY)
 get_filename_component(GPUTRAIN_TORCH_LIB ${GPUTRAIN_TORCH_LIB} REALPATH)
 
-file(STRINGS ${GPUTRAIN_TORCH_INCLUDE}/torch/headeronly/version.h version_lines REGEX "#define TORCH_VERSION_M")
+set(version_lines "MAJOR 0 MINOR 0")  # a LibTorch too old to have the file
+if(EXISTS ${GPUTRAIN_TORCH_INCLUDE}/torch/headeronly/version.h)
+  file(STRINGS ${GPUTRAIN_TORCH_INCLUDE}/torch/headeronly/version.h version_lines REGEX "#define TORCH_VERSION_M")
+endif()
 string(REGEX MATCH "MAJOR ([0-9]+)" _ "${version_lines}")
 set(version_major ${CMAKE_MATCH_1})
 string(REGEX MATCH "MINOR ([0-9]+)" _ "${version_lines}")

@@ -1,10 +1,10 @@
-# gputrain_room(NAME [TORCH] [CUDA] [UNITY] [DEPENDS rooms...] [LINK targets...])
+# gputrain_room(NAME [TORCH] [CUDA] [DEPENDS rooms...] [LINK targets...])
 #
 # The library gputrain_NAME from src/NAME and, with GPUTRAIN_TESTS, the program test_NAME from tests/NAME.
 # TORCH: sees LibTorch's headers. CUDA: has files for CUDA (*_cuda.cpp, *_cuda.cu) and a twin for builds without
 # it (*_no_cuda.cpp); one of the two is linked. Sources are found by name, so that a new component is one file.
 function(gputrain_room name)
-  cmake_parse_arguments(ROOM "TORCH;CUDA;UNITY" "" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ROOM "TORCH;CUDA" "" "DEPENDS;LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS src/${name}/*.cpp)
   set(without_cuda ${sources})
   list(FILTER without_cuda INCLUDE REGEX "_no_cuda\\.cpp$")
@@ -33,7 +33,6 @@ function(gputrain_room name)
       target_link_libraries(gputrain_${name} PUBLIC torch::cuda)
     endif()
   endif()
-  set_target_properties(gputrain_${name} PROPERTIES UNITY_BUILD ${ROOM_UNITY})
 
   if(GPUTRAIN_TESTS)
     gputrain_tests(${name})

@@ -6,6 +6,8 @@ set -euo pipefail
 root_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 script_name=$(basename "$0")
 cache_dir=${XDG_CACHE_HOME:-${HOME:?is not set; give XDG_CACHE_HOME instead}/.cache}/gputrain
+# Relative to where the script was called, not to where its steps run.
+if [[ $cache_dir != /* ]]; then cache_dir=$PWD/$cache_dir; fi
 
 # Files of the system are looked up below this folder; only tests set it.
 probe_root=${GPUTRAIN_PROBE_ROOT:-}

@@ -62,6 +62,14 @@ gpu_capabilities() {
   sed -n 's/.*, *\([0-9]*\)\.\([0-9]*\) *$/\1\2/p' <<<"$gpu_rows" | sort --numeric-sort --unique
 }
 
+# Those of them that the wheels have code for.
+usable_capabilities() {
+  local capability
+  for capability in $(gpu_capabilities); do
+    if [ "$capability" -ge "$oldest_capability" ]; then printf '%s\n' "$capability"; fi
+  done
+}
+
 # How to get a driver that CUDA 13 runs with, on this distribution.
 driver_advice() {
   local id='' version=''
@@ -247,12 +255,8 @@ take_cuda13() {
 }
 
 choose_for_gpu() {
-  local driver=$1 capability
-  capability=$(gpu_capabilities | head -n 1)
-  if [ -n "$capability" ] && [ "$capability" -lt "$oldest_capability" ]; then
-    die "the GPU has compute capability ${capability%?}.${capability: -1}; gputrain needs 7.5 (Turing: GTX 16, RTX 20) or newer.
-To go on without it: $script_name --cpu"
-  fi
+  local driver=$1
+  check_capabilities
   if version_at_least "$driver" "$driver_for_cuda13"; then
     take_cuda13 "GPU with driver $driver"
   elif version_at_least "$driver" "$driver_for_cuda12" && find_nvcc 12 >/dev/null; then
@@ -260,6 +264,19 @@ To go on without it: $script_name --cpu"
   else
     stop_for_driver "this machine's NVIDIA driver is $driver."
   fi
+}
+
+# GPUs that are too old for the wheels are passed over, unless there are no others.
+check_capabilities() {
+  local capability usable
+  usable=$(usable_capabilities)
+  for capability in $(gpu_capabilities); do
+    if [ "$capability" -ge "$oldest_capability" ]; then continue; fi
+    [ -n "$usable" ] ||
+      die "the GPU has compute capability ${capability%?}.${capability: -1}; gputrain needs 7.5 (Turing: GTX 16, RTX 20) or newer.
+To go on without it: $script_name --cpu"
+    say "the GPU with compute capability ${capability%?}.${capability: -1} is passed over: gputrain needs 7.5 (Turing) or newer"
+  done
 }
 
 # $1: auto, cpu, cuda, or the name of a set.
@@ -362,7 +379,12 @@ wanted_architectures() {
     printf '%s\n' "${1//,/;}"
     return
   fi
-  mapfile -t capabilities < <(gpu_capabilities)
+  # A LibTorch of the user's may serve older GPUs.
+  if [ "$set_name" = own ]; then
+    mapfile -t capabilities < <(gpu_capabilities)
+  else
+    mapfile -t capabilities < <(usable_capabilities)
+  fi
   if [ "$1" = all ] || [ "${#capabilities[@]}" = 0 ]; then
     printf '%s\n' "$all_architectures"
   else

@@ -16,7 +16,8 @@ common_options='  --cpu          build and run without CUDA, whatever the machin
   --set NAME     take this set of LibTorch wheels: cpu, cuda13, cuda13-toolkit, cuda12
   --archs LIST   GPU architectures to compile for, such as 86 or 75,86-real,120-virtual, or all
                  (default: those of the GPUs in the machine, all where there is none)
-  --preset NAME  CMake preset to configure and build (default: release)
+  --preset NAME  CMake preset to configure and build (default: release); cpu, asan and tsan build
+                 without CUDA
   --dry-run      say what would be done, and change nothing
   -h, --help     print this'
 
@@ -25,13 +26,45 @@ common_environment='  Torch_DIR        another LibTorch, from 2.9 on, instead of
   PIP_INDEX_URL    a mirror of the Python package index (default: https://pypi.org/simple)
   CUDA_HOME        the CUDA toolkit to use'
 
-# Reads the options that both scripts know; what follows `--`, or is not known, goes into further.
-# $1: the function that prints the help text.
+known_options=(--cpu --cuda --set --archs --preset --dry-run --help)
+
+# Prints the known option whose beginning $1 shares for the longest, nothing where none is near.
+nearest_option() {
+  local option length best='' best_length=3
+  for option in "${known_options[@]}"; do
+    for ((length = ${#option}; length > best_length; --length)); do
+      if [ "${option:0:length}" = "${1:0:length}" ]; then best=$option best_length=$length; fi
+    done
+  done
+  printf '%s\n' "$best"
+}
+
+refuse_option() {
+  local near
+  near=$(nearest_option "$1")
+  die "there is no option $1${near:+; did you mean $near?}
+What is for gputrain run goes behind --, as in: $script_name -- epochs=1 (see --help)"
+}
+
+# These presets turn CUDA off, so a GPU in the machine has no say.
+take_wish_of_preset() {
+  [[ $preset == cpu || $preset == asan || $preset == tsan ]] || return 0
+  [[ $wish == auto || $wish == cpu ]] ||
+    die "--preset $preset builds without CUDA, and $wish was asked for; leave one of the two out"
+  wish=cpu
+}
+
+# Reads the options that both scripts know. What follows `--` goes into further; so do unknown options
+# where $1 is "pass", and where it is "refuse" they are errors. $2: the function that prints the help text.
 parse_options() {
-  local usage=$1
-  shift
+  local unknown=$1 usage=$2
+  shift 2
   while [ $# -gt 0 ]; do
     case $1 in
+      --set=* | --archs=* | --preset=*)
+        set -- "${1%%=*}" "${1#*=}" "${@:2}"
+        continue
+        ;;
       --cpu | --cuda) wish=${1#--} ;;
       --set | --archs | --preset)
         [ $# -ge 2 ] || die "$1 needs a value (see --help)"
@@ -50,12 +83,17 @@ parse_options() {
       --)
         shift
         further+=("$@")
-        return
+        break
+        ;;
+      -*)
+        if [ "$unknown" = refuse ]; then refuse_option "$1"; fi
+        further+=("$1")
         ;;
       *) further+=("$1") ;;
     esac
     shift
   done
+  take_wish_of_preset
 }
 
 # Provides LibTorch and puts the folder of its TorchConfig.cmake into torch_config, and the compiler

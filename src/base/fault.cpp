@@ -108,6 +108,11 @@ std::vector<Fault> faults_of_environment() {
   return std::move(*parsed.value);
 }
 
+const std::vector<Fault>& faults() {
+  static const std::vector<Fault> read_once = faults_of_environment();
+  return read_once;
+}
+
 }  // namespace
 
 Parsed<std::vector<Fault>> parse_faults(std::string_view text) {
@@ -128,11 +133,14 @@ bool strikes(const Fault& fault, FaultKind kind, const FaultPlace& place) {
          (fault.file.empty() || fault.file == place.file);
 }
 
+void check_faults() {
+  static_cast<void>(faults());
+}
+
 const Fault* fault_at(FaultKind kind, const FaultPlace& place) {
-  static const std::vector<Fault> faults = faults_of_environment();
   const auto found =
-      std::find_if(faults.begin(), faults.end(), [&](const Fault& f) { return strikes(f, kind, place); });
-  return found == faults.end() ? nullptr : &*found;
+      std::find_if(faults().begin(), faults().end(), [&](const Fault& f) { return strikes(f, kind, place); });
+  return found == faults().end() ? nullptr : &*found;
 }
 
 void sleep_if_asked(const FaultPlace& place) {

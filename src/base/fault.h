@@ -42,8 +42,12 @@ Parsed<std::vector<Fault>> parse_faults(std::string_view text);
 
 bool strikes(const Fault& fault, FaultKind kind, const FaultPlace& place);
 
+// Reads GPUTRAIN_FAULT, so that a malformed one ends the program at its start and not in mid-run. Throws
+// Error(kUsage).
+void check_faults();
+
 // The fault that the environment asks for at this place, or nullptr. GPUTRAIN_FAULT is read at the first
-// call, which throws Error(kUsage) when it is malformed.
+// call of this function or of check_faults().
 const Fault* fault_at(FaultKind kind, const FaultPlace& place);
 
 // Sleeps where the environment asks for it.

@@ -38,10 +38,6 @@ class Descriptor {
   int number_;
 };
 
-[[noreturn]] void refuse_write(const fs::path& path, int error) {
-  throw Error(ExitCode::kFileSystem, concat("cannot write ", path.string(), ": ", reason(error)));
-}
-
 // A file that goes away unless it was renamed.
 class Temporary {
  public:
@@ -73,21 +69,6 @@ class Temporary {
   bool renamed_ = false;
 };
 
-void write_all(int descriptor, std::string_view bytes, const fs::path& target) {
-  const std::string name = target.filename().string();
-  const bool short_writes = fault_at(FaultKind::kShortWrite, {.file = name}) != nullptr;
-  const bool disk_full = fault_at(FaultKind::kDiskFull, {.file = name}) != nullptr;
-  const std::size_t fits = disk_full ? bytes.size() / 2 : bytes.size();
-  while (!bytes.empty()) {
-    const std::size_t asked = short_writes || disk_full ? (bytes.size() + 1) / 2 : bytes.size();
-    const ssize_t written = ::write(descriptor, bytes.data(), asked);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) refuse_write(target, errno);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-    if (disk_full && bytes.size() <= fits) refuse_write(target, ENOSPC);
-  }
-}
-
 // Without this the new name itself may be lost with the power.
 void sync_folder(const fs::path& folder) {
   const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -100,6 +81,27 @@ fs::path folder_of(const fs::path& path) {
 }
 
 }  // namespace
+
+void refuse_write(const fs::path& path, int error) {
+  const bool full = error == ENOSPC || error == EDQUOT;
+  throw Error(ExitCode::kFileSystem,
+              concat("cannot write ", path.string(), ": ", reason(error),
+                     full ? "; make room, or train" : "; train", " elsewhere with output_dir=FOLDER"));
+}
+
+int write_all(int descriptor, std::string_view bytes, std::string_view file_name) {
+  const bool short_writes = fault_at(FaultKind::kShortWrite, {.file = file_name}) != nullptr;
+  const bool disk_full = fault_at(FaultKind::kDiskFull, {.file = file_name}) != nullptr;
+  while (!bytes.empty()) {
+    const std::size_t asked = short_writes || disk_full ? (bytes.size() + 1) / 2 : bytes.size();
+    const ssize_t written = ::write(descriptor, bytes.data(), asked);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    if (disk_full) return ENOSPC;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
 
 Parsed<std::string> try_read_file(const fs::path& path, std::size_t most_bytes) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -132,35 +134,39 @@ void write_atomically(const fs::path& path, std::string_view bytes) {
 
 void write_atomically(const fs::path& path, const std::vector<std::string_view>& parts) {
   Temporary temporary(path);
-  for (const std::string_view part : parts) write_all(temporary.descriptor(), part, path);
+  const std::string name = path.filename().string();
+  for (const std::string_view part : parts) {
+    if (const int error = write_all(temporary.descriptor(), part, name)) refuse_write(path, error);
+  }
   temporary.become(path);
   sync_folder(folder_of(path));
 }
 
+fs::path nearest_existing(const fs::path& path) {
+  std::error_code ignored;
+  fs::path existing = path;
+  while (!fs::exists(existing, ignored) && existing.has_relative_path()) existing = existing.parent_path();
+  return existing.empty() ? fs::path(".") : existing;
+}
+
 void create_folders(const fs::path& path) {
   std::error_code error;
-  fs::path existing = path;
-  while (!existing.empty() && !fs::exists(existing, error) && existing.has_relative_path()) {
-    existing = existing.parent_path();
-  }
-  if (!existing.empty() && fs::exists(existing, error) && !fs::is_directory(existing, error)) {
+  const fs::path existing = nearest_existing(path);
+  if (fs::exists(existing, error) && !fs::is_directory(existing, error)) {
     throw Error(ExitCode::kFileSystem,
                 concat("cannot make the folder ", path.string(), ": ", existing.string(),
                        " is a file; move it or choose another folder"));
   }
   fs::create_directories(path, error);
   if (error) {
-    throw Error(ExitCode::kFileSystem,
-                concat("cannot make the folder ", path.string(), ": ", error.message()));
+    throw Error(ExitCode::kFileSystem, concat("cannot make the folder ", path.string(), ": ", error.message(),
+                                              "; choose another folder with output_dir=FOLDER"));
   }
 }
 
 std::int64_t free_space(const fs::path& path) {
-  fs::path existing = path;
   std::error_code error;
-  while (!fs::exists(existing, error) && existing.has_relative_path()) existing = existing.parent_path();
-  if (existing.empty()) existing = ".";
-  const fs::space_info space = fs::space(existing, error);
+  const fs::space_info space = fs::space(nearest_existing(path), error);
   if (error) {
     throw Error(ExitCode::kFileSystem,
                 concat("cannot tell the free space of ", path.string(), ": ", error.message()));

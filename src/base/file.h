@@ -27,6 +27,17 @@ std::string read_file(const std::filesystem::path& path, ExitCode code = ExitCod
 void write_atomically(const std::filesystem::path& path, std::string_view bytes);
 void write_atomically(const std::filesystem::path& path, const std::vector<std::string_view>& parts);
 
+// Writes all of the bytes to an open file; 0, or the number of the error that stopped it. Here the faults
+// short_write and disk_full strike; `file_name` is the last part of the path, for them.
+int write_all(int descriptor, std::string_view bytes, std::string_view file_name);
+
+// Throws Error(kFileSystem) that names the file, the reason and what to do. error: as in errno.
+[[noreturn]] void refuse_write(const std::filesystem::path& path, int error);
+
+// `path`, or where nothing is there, the nearest of the folders above it that exists; "." at the end of a
+// relative one.
+std::filesystem::path nearest_existing(const std::filesystem::path& path);
+
 // Makes a folder and those above it that are missing. Throws Error(kFileSystem), also where a file is in the
 // way.
 void create_folders(const std::filesystem::path& path);

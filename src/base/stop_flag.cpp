@@ -1,8 +1,10 @@
 #include "base/stop_flag.h"
 
+#include <array>
 #include <atomic>
 #include <cassert>
 #include <csignal>
+#include <cstddef>
 
 namespace gputrain {
 namespace {
@@ -11,13 +13,13 @@ namespace {
 std::atomic<int> received{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
-struct sigaction before_interrupt;
-struct sigaction before_terminate;
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+std::array<struct sigaction, kSignals.size()> before;
 bool installed = false;
 
 void raise_flag(int signal) {
   int none = 0;
-  received.compare_exchange_strong(none, signal);
+  received.compare_exchange_strong(none, signal == SIGHUP ? SIGTERM : signal);
   if (signal == SIGINT) {
     struct sigaction ends_at_once = {};
     ends_at_once.sa_handler = SIG_DFL;
@@ -34,13 +36,14 @@ StopFlag::StopFlag() {
   struct sigaction action = {};
   action.sa_handler = raise_flag;
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, &before_interrupt);
-  sigaction(SIGTERM, &action, &before_terminate);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before[i]);
+    if (before[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 StopFlag::~StopFlag() {
-  sigaction(SIGINT, &before_interrupt, nullptr);
-  sigaction(SIGTERM, &before_terminate, nullptr);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
   installed = false;
 }
 

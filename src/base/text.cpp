@@ -2,9 +2,21 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
+#include <cmath>
 
 namespace gputrain {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string lowered(text);
+  std::transform(lowered.begin(), lowered.end(), lowered.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lowered;
+}
+
+}  // namespace
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator, std::string_view last) {
   std::string joined;
@@ -16,6 +28,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 }
 
 std::string shortest(double value) {
+  if (std::isnan(value)) return "nan";  // its sign bit means nothing
   std::array<char, 32> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   return {digits.data(), end.ptr};
@@ -42,6 +55,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string wanted = lower(word);
   std::string best;
   std::size_t best_distance = std::string_view::npos;
   for (const std::string& candidate : candidates) {
@@ -49,7 +63,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
     const std::size_t shorter = std::min(word.size(), candidate.size());
     // The distance is at least the difference in length, so words that cannot be near cost nothing.
     if ((longer - shorter) * 3 > longer) continue;
-    const std::size_t distance = edit_distance(word, candidate);
+    const std::size_t distance = edit_distance(wanted, lower(candidate));
     if (distance * 3 > longer || distance >= best_distance) continue;
     best = candidate;
     best_distance = distance;

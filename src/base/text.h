@@ -20,14 +20,14 @@ std::string concat(const Parts&... parts) {
 std::string join(const std::vector<std::string>& parts, std::string_view separator,
                  std::string_view last = {});
 
-// Shortest decimal text that reads back as the same double ("0.1", "1e-05", "nan").
+// Shortest decimal text that reads back as the same double ("0.1", "1e-05"), and "nan" for any NaN.
 std::string shortest(double value);
 
 // Levenshtein distance with transpositions of neighbours counted as one edit (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidate nearest to `word`, or "" when none is near enough to be what was meant
-// (more than a third of the longer word's letters differ).
+// The candidate nearest to `word`, whatever the case of its letters, or "" when none is near enough to be
+// what was meant (more than a third of the longer word's letters differ).
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace gputrain

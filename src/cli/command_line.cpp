@@ -1,7 +1,10 @@
+#include "base/text.h"
 #include "cli/commands.h"
 #include "run/run.h"
 
 #include <CLI/CLI.hpp>
+
+#include <algorithm>
 
 namespace gputrain::cli {
 namespace {
@@ -14,7 +17,7 @@ constexpr const char* kExamples = R"(Examples:
   gputrain doctor
 
 Exit codes: 0 done, 1 internal error, 2 command line or recipe, 3 data, 4 out of memory, 5 loss or
-gradients not finite, 6 disk or output folder, 130 and 143 stopped by SIGINT and SIGTERM.)";
+gradients not finite, 6 disk or output folder, 130 and 143 stopped by SIGINT and SIGTERM (or SIGHUP).)";
 
 struct RecipeArguments {
   run::Request request;
@@ -38,6 +41,18 @@ void add_recipe_arguments(CLI::App& command, RecipeArguments& arguments) {
       ->allow_extra_args(false);
   command.add_option("--output-dir", arguments.output_dir, "the same as output_dir=FOLDER")
       ->type_name("FOLDER");
+}
+
+void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  const std::string word = argv[1];
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) commands.push_back(command->get_name());
+  if (std::find(commands.begin(), commands.end(), word) != commands.end()) return;
+  std::string text = concat(word, " is no command; expected ", join(commands, ", ", " or "));
+  if (const std::string guess = nearest(word, commands); !guess.empty())
+    text += "; did you mean " + guess + "?";
+  throw Error(ExitCode::kUsage, text + " (gputrain --help shows examples)");
 }
 
 }  // namespace
@@ -67,6 +82,7 @@ ExitCode run_command_line(int argc, char** argv) {
   doctor_command->add_option("--output-dir", folder, "where runs will be written, for its free space")
       ->type_name("FOLDER");
 
+  refuse_unknown_command(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

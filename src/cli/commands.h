@@ -11,7 +11,7 @@ namespace gputrain::cli {
 // Reads the command line and does what it says. Returns the exit code; what goes wrong is thrown as Error.
 ExitCode run_command_line(int argc, char** argv);
 
-// gputrain doctor: what is there, and whether it will train. The findings go to stdout. kInternal when it
+// gputrain doctor: what is there, and whether it will train. The findings go to stdout. kUsage when it
 // will not.
 ExitCode doctor(bool json, const std::string& output_dir);
 

@@ -14,7 +14,8 @@ ExitCode doctor(bool json, const std::string& output_dir) {
   const device::Diagnosis diagnosis = device::diagnose(environment, device::try_out(chosen, output_dir));
   std::cout << (json ? device::to_json(environment, diagnosis) + "\n"
                      : device::to_text(environment, diagnosis));
-  return diagnosis.will_train ? ExitCode::kDone : ExitCode::kInternal;
+  if (!std::cout.flush()) throw Error(ExitCode::kFileSystem, "standard output cannot be written");
+  return diagnosis.will_train ? ExitCode::kDone : ExitCode::kUsage;
 }
 
 }  // namespace gputrain::cli

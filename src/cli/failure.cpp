@@ -1,7 +1,6 @@
 #include "cli/failure.h"
 
 #include "base/text.h"
-#include "device/device.h"
 #include "device/memory.h"
 
 #include <c10/util/Exception.h>
@@ -11,10 +10,9 @@ namespace gputrain::cli {
 Error as_failure(const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) return *known;
   if (device::is_out_of_memory(error)) {
-    const at::Device device = device::choose_device("auto");
     return {ExitCode::kOutOfMemory,
-            concat("out of memory: ", device::describe_out_of_memory(error, device),
-                   " A smaller micro_batch_size with more gradient_accumulation_steps needs less.")};
+            "out of memory before training: the model, its optimizer state or the data kept on "
+            "the device (data.pool) are too large"};
   }
   const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
   return {ExitCode::kInternal,

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "data/components.h"
 #include "data/image_store.h"
+#include "data/labels.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/from_blob.h>
@@ -90,6 +91,7 @@ std::int64_t checked_classes(const IdxOptions& options, const IdxSplit& train, c
   const std::string why = options.num_classes ? concat("data.num_classes is ", classes)
                                               : concat("the largest label of ", train.labels_path, " is ",
                                                        classes - 1, " and data.num_classes is auto");
+  check_enough_classes(classes, train.labels_path);
   check_labels(train.labels, classes, train.labels_path, why);
   if (validation) check_labels(validation->labels, classes, validation->labels_path, why);
   return classes;
@@ -163,7 +165,7 @@ void describe(recipe::Visitor& v, IdxOptions& o) {
   v.path("train_labels", o.train_labels, "IDX file of the training labels, plain or gzip");
   v.path("validation_images", o.validation_images, "IDX file of the validation images; null: no validation");
   v.path("validation_labels", o.validation_labels, "IDX file of the validation labels; null: no validation");
-  v.integer("num_classes", o.num_classes, {1, 1e9}, "classes",
+  v.integer("num_classes", o.num_classes, {2, 1e9}, "classes",
             "labels are 0 to num_classes - 1; auto: the largest training label + 1");
   describe_normalisation(v, o.mean, o.std);
 }

@@ -87,9 +87,9 @@ std::unique_ptr<Split> make_split(const SyntheticOptions& options, std::int64_t 
 
 void describe(recipe::Visitor& v, SyntheticOptions& o) {
   v.integers("shape", o.shape, {1, 1e6}, "elements", "channels, height and width of an image");
-  v.integer("num_classes", o.num_classes, {1, 1e9}, "classes", "labels are 0 to num_classes - 1, at random");
-  v.integer("samples", o.samples, {1, 1e15}, "samples", "length of an epoch");
-  v.integer("validation_samples", o.validation_samples, {0, 1e15}, "samples",
+  v.integer("num_classes", o.num_classes, {2, 1e9}, "classes", "labels are 0 to num_classes - 1, at random");
+  v.integer("samples", o.samples, {1, 1e9}, "samples", "length of an epoch");
+  v.integer("validation_samples", o.validation_samples, {0, 1e9}, "samples",
             "samples of a validation; 0: no validation");
   v.integer("pool", o.pool, {1, 1e9}, "images",
             "different images kept on the device; sample i shows image i modulo pool");

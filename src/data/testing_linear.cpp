@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/components.h"
+#include "data/labels.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -23,14 +24,17 @@ constexpr std::int64_t kLargestLabel = 999'999'999;
 // Batches are made on the host and copied while the host waits: fine for a handful of values.
 class LinearSplit : public Split {
  public:
-  LinearSplit(LinearSamples samples, at::Device device) : samples_(std::move(samples)), device_(device) {}
+  LinearSplit(LinearSamples samples, const DataContext& context)
+      : samples_(std::move(samples)),
+        device_(context.device),
+        format_(context.channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous) {}
 
   std::int64_t size() const override { return static_cast<std::int64_t>(samples_.labels.size()); }
 
   nn::Batch batch(const std::vector<std::int64_t>& sample_ids) override {
     const auto count = static_cast<std::int64_t>(sample_ids.size());
-    at::Tensor input = at::empty({count, samples_.features, 1, 1}, at::TensorOptions(at::kFloat),
-                                 at::MemoryFormat::ChannelsLast);
+    // At 1x1 both orders lay the values out alike; the strides differ.
+    at::Tensor input = at::empty({count, samples_.features, 1, 1}, at::TensorOptions(at::kFloat), format_);
     at::Tensor target = at::empty({count}, at::TensorOptions(at::kLong));
     auto* values = input.mutable_data_ptr<float>();
     auto* labels = target.mutable_data_ptr<std::int64_t>();
@@ -54,6 +58,7 @@ class LinearSplit : public Split {
  private:
   LinearSamples samples_;
   at::Device device_;
+  at::MemoryFormat format_;
 };
 
 template <class Number>
@@ -109,7 +114,7 @@ void check_labels(const LinearSamples& samples, std::int64_t num_classes, const 
 void describe(recipe::Visitor& v, TestingLinearOptions& o) {
   v.path("path", o.path, "text file of the training samples: `label value value ...` per line");
   v.path("validation_path", o.validation_path, "text file of the validation samples; null: no validation");
-  v.integer("num_classes", o.num_classes, {1, 1e9}, "classes",
+  v.integer("num_classes", o.num_classes, {2, 1e9}, "classes",
             "labels are 0 to num_classes - 1; auto: the largest training label + 1");
 }
 
@@ -135,6 +140,7 @@ DataSet build_testing_linear(const TestingLinearOptions& options, const DataCont
   set.sample_shape = {train.features, 1, 1};
   set.num_classes = options.num_classes.value_or(largest(train.labels) + 1);
   set.unit = "sample";
+  check_enough_classes(set.num_classes, *options.path);
   check_labels(train, set.num_classes, *options.path);
   if (options.validation_path) {
     LinearSamples validation = read_file(*options.validation_path);
@@ -144,9 +150,9 @@ DataSet build_testing_linear(const TestingLinearOptions& options, const DataCont
                          " values per sample; expected ", train.features, ", as in ", *options.path));
     }
     check_labels(validation, set.num_classes, *options.validation_path);
-    set.validation = std::make_unique<LinearSplit>(std::move(validation), context.device);
+    set.validation = std::make_unique<LinearSplit>(std::move(validation), context);
   }
-  set.train = std::make_unique<LinearSplit>(std::move(train), context.device);
+  set.train = std::make_unique<LinearSplit>(std::move(train), context);
   return set;
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "device/cuda_facts.h"
+#include "device/machine.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -22,10 +23,6 @@ std::string gpu_list(const CudaState& state) {
 
 std::string visible_text(const CudaState& state) {
   return state.visible_devices ? concat("CUDA_VISIBLE_DEVICES is \"", *state.visible_devices, "\"") : "";
-}
-
-std::string capability_text(int capability) {
-  return concat(capability / 10, ".", capability % 10);
 }
 
 std::string too_old_gpu(const CudaState& state, std::size_t index) {
@@ -91,6 +88,24 @@ void add_tf32_notice(bool tf32, std::vector<std::string>& notices) {
         "NVIDIA_TF32_OVERRIDE=1 in the environment turns TF32 on though the precision does not ask for it; "
         "unset "
         "it");
+}
+
+// LibTorch counts the cores of the machine; a control group or an affinity may allow fewer.
+void set_threads(std::optional<std::int64_t> wanted, int cores) {
+  if (wanted) {
+    at::set_num_threads(static_cast<int>(*wanted));
+  } else if (std::getenv("OMP_NUM_THREADS") == nullptr && at::get_num_threads() > cores) {
+    at::set_num_threads(cores);
+  }
+}
+
+void add_thread_notice(std::optional<std::int64_t> wanted, int cores, std::vector<std::string>& notices) {
+  const int threads = at::get_num_threads();
+  if (threads <= cores) return;
+  notices.push_back(concat(wanted ? "cpu.threads is " : "OMP_NUM_THREADS asks for ", threads,
+                           wanted ? "" : " threads", ", but this process may use ", cores,
+                           cores == 1 ? " core" : " cores", "; threads that share a core slow training: ",
+                           wanted ? "write cpu.threads: auto" : "unset OMP_NUM_THREADS"));
 }
 
 }  // namespace
@@ -169,8 +184,10 @@ std::vector<std::string> configure(at::Device device, bool tf32, bool cudnn_benc
   context.setAllowTF32CuBLAS(tf32);
   context.setAllowTF32CuDNN(tf32);
   context.setBenchmarkCuDNN(cudnn_benchmark);
-  if (cpu_threads) at::set_num_threads(static_cast<int>(*cpu_threads));
+  const int cores = usable_cores();
+  set_threads(cpu_threads, cores);
   std::vector<std::string> notices;
+  add_thread_notice(cpu_threads, cores, notices);
   if (device.is_cuda()) add_tf32_notice(tf32, notices);
   return notices;
 }

@@ -48,8 +48,9 @@ void set_current(at::Device device);
 
 // Numerics and threads of the whole process; call once, before the first operation.
 // tf32: matrix products and convolutions of float32 use TF32, or none of them does.
-// cpu_threads: absent leaves LibTorch's own choice.
-// Returns notices: environment variables that overrule what was asked for.
+// cpu_threads: absent leaves what OMP_NUM_THREADS says, or without it LibTorch's own choice, but no more than
+// the cores that this process may use.
+// Returns notices: environment variables that overrule what was asked for, more threads than cores.
 std::vector<std::string> configure(at::Device device, bool tf32, bool cudnn_benchmark,
                                    std::optional<std::int64_t> cpu_threads);
 

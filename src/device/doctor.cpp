@@ -1,10 +1,10 @@
 #include "device/doctor.h"
 
+#include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "device/probe.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -24,8 +24,9 @@ constexpr std::int64_t kLittleMemory = 2 * kGiB;  // LibTorch's libraries alone 
 
 using Findings = std::vector<Finding>;
 
+// Of a GPU that this program sees.
 std::string name_of(const Gpu& gpu) {
-  return gpu.index ? concat("cuda:", *gpu.index) : gpu.name;
+  return concat("cuda:", gpu.index.value());
 }
 
 std::string size_text(const Gpu& gpu) {
@@ -160,18 +161,19 @@ void look_at_clocks(const Gpu& gpu, Findings& findings) {
 }
 
 void look_at_capability(const Gpu& gpu, Findings& findings) {
-  if (!gpu.index || gpu.capability >= 80 || gpu.capability == 0) return;
+  if (gpu.capability >= 80 || gpu.capability == 0) return;
   findings.push_back({Level::kNote, concat("precision on ", name_of(gpu)),
                       concat("compute capability ", capability_text(gpu.capability)),
                       "TF32 and bf16 are not fast here; from 8.0 on they are", ""});
 }
 
 void look_at_gpu(const Environment& environment, const Gpu& gpu, Findings& findings) {
-  if (gpu.index)
-    findings.push_back({Level::kOk, name_of(gpu), concat(gpu.name, ", ", size_text(gpu)), "", ""});
-  else
+  if (!gpu.index) {  // what holds it up is no matter of this program
     findings.push_back(
         {Level::kNote, gpu.name, concat(size_text(gpu), ", not visible to this program"), "", ""});
+    return;
+  }
+  findings.push_back({Level::kOk, name_of(gpu), concat(gpu.name, ", ", size_text(gpu)), "", ""});
   look_at_capability(gpu, findings);
   look_at_memory(environment, gpu, findings);
   if (!gpu.nvml) return;
@@ -232,13 +234,17 @@ void look_at_threads(const Environment& environment, Findings& findings) {
                       "unset OMP_NUM_THREADS, or set cpu.threads in the recipe"});
 }
 
+bool is_full(const FolderSpace& folder) {
+  return folder.space.free < kNoDisk;
+}
+
 void look_at_folder(const std::optional<FolderSpace>& folder, Findings& findings) {
   if (!folder) return;
   Finding finding{
       Level::kOk, concat("disk space for ", folder->path),
       concat(format_bytes(folder->space.free), " of ", format_bytes(folder->space.total), " free"), "", ""};
   if (folder->space.free < kLittleDisk) {
-    finding.level = folder->space.free < kNoDisk ? Level::kProblem : Level::kWarning;
+    finding.level = is_full(*folder) ? Level::kProblem : Level::kWarning;
     finding.cost = finding.level == Level::kProblem ? "weights cannot be saved" : "checkpoints may not fit";
     finding.advice = "make room, or set output_dir to a folder on a larger disk";
   }
@@ -248,14 +254,9 @@ void look_at_folder(const std::optional<FolderSpace>& folder, Findings& findings
 void judge(const Environment& environment, const Trial& trial, Diagnosis& diagnosis) {
   const at::Device device = choose_device("auto", environment.cuda);
   diagnosis.device = device.str();
-  const auto problem = [&](const char* what) {
-    return std::any_of(diagnosis.findings.begin(), diagnosis.findings.end(), [&](const Finding& finding) {
-      return finding.level == Level::kProblem && finding.what.compare(0, std::string(what).size(), what) == 0;
-    });
-  };
   if (trial.probe_failure) {
     diagnosis.verdict = concat("no: ", *trial.probe_failure);
-  } else if (problem("disk space")) {
+  } else if (trial.folder && is_full(*trial.folder)) {
     diagnosis.verdict = concat("no: the disk of ", trial.folder->path, " is full");
   } else {
     diagnosis.will_train = true;
@@ -272,9 +273,7 @@ Trial try_out(at::Device device, const std::string& folder) {
   Trial trial;
   trial.probe_failure = probe(device);
   std::error_code failed;
-  fs::path existing = fs::absolute(folder, failed);
-  while (!fs::exists(existing, failed) && existing.has_relative_path()) existing = existing.parent_path();
-  const fs::space_info space = fs::space(existing, failed);
+  const fs::space_info space = fs::space(nearest_existing(folder), failed);
   if (!failed)
     trial.folder = FolderSpace{
         folder, {static_cast<std::int64_t>(space.available), static_cast<std::int64_t>(space.capacity)}};

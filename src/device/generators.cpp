@@ -1,5 +1,7 @@
 #include "device/generators.h"
 
+#include "base/hash.h"
+
 #include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
@@ -8,15 +10,6 @@
 
 namespace gputrain::device {
 namespace {
-
-// The finaliser of SplitMix64: a bijection in which every input bit moves about half of the output bits.
-// Source: Steele, Lea, Flood 2014; constants of Vigna's splitmix64.c.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 void seed(at::Device device, std::uint64_t value) {
   at::Generator generator = at::globalContext().defaultGenerator(device);
@@ -35,7 +28,7 @@ void append_state(at::Device device, std::vector<std::uint8_t>& bytes) {
 }  // namespace
 
 void seed_generators(at::Device device, std::uint64_t seed_value, std::uint64_t position) {
-  const std::uint64_t mixed = mix(mix(seed_value) ^ position);
+  const std::uint64_t mixed = mix(seed_value, position);
   seed(at::Device(at::kCPU), mixed);
   if (!device.is_cpu()) seed(device, mixed);
 }

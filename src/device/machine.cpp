@@ -41,13 +41,31 @@ std::optional<std::int64_t> number_in(const fs::path& path) {
   return value;
 }
 
+// The names under which the two versions of control groups keep the same things.
+struct GroupFiles {
+  const char* limit;
+  const char* used;
+  const char* statistics_prefix;  // in memory.stat, of counts that include the groups below
+};
+constexpr GroupFiles kVersion2{"memory.max", "memory.current", ""};
+constexpr GroupFiles kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_"};
+
+// Copies of files that the kernel drops when memory is asked for; it counts them as used.
+std::int64_t file_cache(const fs::path& group, const std::string& prefix) {
+  const std::string text = read_small_file((group / "memory.stat").string()).value_or("");
+  const auto bytes = [&](const char* key) {
+    return std::strtoll(value_of(text, prefix + key).c_str(), nullptr, 10);
+  };
+  return bytes("inactive_file ") + bytes("active_file ");
+}
+
 // Narrows `memory` to a group's limit and to what is left below it.
-void apply_limit(const fs::path& group, const char* limit_file, const char* used_file,
-                 MachineMemory& memory) {
-  const std::optional<std::int64_t> limit = number_in(group / limit_file);
+void apply_limit(const fs::path& group, const GroupFiles& files, MachineMemory& memory) {
+  const std::optional<std::int64_t> limit = number_in(group / files.limit);
   if (!limit || *limit >= memory.total) return;
   memory.total = *limit;
-  const std::int64_t used = number_in(group / used_file).value_or(0);
+  const std::int64_t counted = number_in(group / files.used).value_or(0);
+  const std::int64_t used = std::max<std::int64_t>(counted - file_cache(group, files.statistics_prefix), 0);
   memory.available = std::min(memory.available, std::max<std::int64_t>(*limit - used, 0));
 }
 
@@ -62,8 +80,8 @@ std::vector<fs::path> groups_upward(const fs::path& root, const std::string& pat
 }
 
 // The path in a line of /proc/self/cgroup: "0::/path" (version 2), "5:memory:/path" (version 1).
-std::string group_path(const std::string& controller) {
-  const std::string text = read_small_file("/proc/self/cgroup").value_or("");
+std::string group_path(const std::string& controller, const std::string& root = "") {
+  const std::string text = read_small_file(root + "/proc/self/cgroup").value_or("");
   const std::string mark = ":" + controller + ":";
   const std::size_t at = text.find(mark);
   if (at == std::string::npos) return "";
@@ -79,16 +97,6 @@ int cores_by_quota(const fs::path& group, int cores) {
   return std::min(cores, std::max(1, static_cast<int>(std::ceil(quota / period))));
 }
 
-int usable_cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  int cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
-  if (::sched_getaffinity(0, sizeof(allowed), &allowed) == 0) cores = CPU_COUNT(&allowed);
-  for (const fs::path& group : groups_upward("/sys/fs/cgroup", group_path("")))
-    cores = cores_by_quota(group, cores);
-  return cores;
-}
-
 // Vendor 10de with a display class (03xxxx).
 bool nvidia_gpu_on_pci() {
   std::error_code ignored;
@@ -102,15 +110,25 @@ bool nvidia_gpu_on_pci() {
 
 }  // namespace
 
-MachineMemory machine_memory() {
-  const std::string text = read_small_file("/proc/meminfo").value_or("");
+int usable_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  int cores = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) == 0) cores = CPU_COUNT(&allowed);
+  for (const fs::path& group : groups_upward("/sys/fs/cgroup", group_path("")))
+    cores = cores_by_quota(group, cores);
+  return cores;
+}
+
+MachineMemory machine_memory(const std::string& root) {
+  const std::string text = read_small_file(root + "/proc/meminfo").value_or("");
   MachineMemory memory;
   memory.total = std::strtoll(value_of(text, "MemTotal").c_str(), nullptr, 10) * 1024;
   memory.available = std::strtoll(value_of(text, "MemAvailable").c_str(), nullptr, 10) * 1024;
-  for (const fs::path& group : groups_upward("/sys/fs/cgroup", group_path("")))
-    apply_limit(group, "memory.max", "memory.current", memory);
-  for (const fs::path& group : groups_upward("/sys/fs/cgroup/memory", group_path("memory")))
-    apply_limit(group, "memory.limit_in_bytes", "memory.usage_in_bytes", memory);
+  for (const fs::path& group : groups_upward(root + "/sys/fs/cgroup", group_path("", root)))
+    apply_limit(group, kVersion2, memory);
+  for (const fs::path& group : groups_upward(root + "/sys/fs/cgroup/memory", group_path("memory", root)))
+    apply_limit(group, kVersion1, memory);
   return memory;
 }
 

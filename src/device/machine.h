@@ -21,7 +21,12 @@ struct Machine {
   bool has_nvidia_gpu = false;  // on the PCI bus (or offered by WSL), whether there is a driver or not
 };
 
-MachineMemory machine_memory();
+// root: folder that holds /proc and /sys, "" for the real ones.
+MachineMemory machine_memory(const std::string& root = "");
+
+// Cores that this process may use: its affinity, and the quota of its control group, rounded up.
+int usable_cores();
+
 Machine inspect_machine();
 
 }  // namespace gputrain::device

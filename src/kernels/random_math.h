@@ -8,6 +8,7 @@ namespace gputrain::kernels {
 
 // A bijection of 64-bit words in which each input bit reaches every output bit.
 // Source: Steele, Lea, Flood 2014 (SplitMix64), output function "Mix13" of Stafford.
+// base/hash.h has it too, without the qualifiers that the device's compiler needs.
 GPUTRAIN_HOST_DEVICE inline std::uint64_t mix_bits(std::uint64_t word) {
   word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ull;
   word = (word ^ (word >> 27)) * 0x94D049BB133111EBull;

@@ -1,7 +1,4 @@
-#include "models/convnet.h"
-#include "models/mlp.h"
-#include "models/model.h"
-#include "models/resnet.h"
+#include "models/components.h"
 
 namespace gputrain::models {
 

@@ -1,6 +1,5 @@
-#include "models/convnet.h"
-
 #include "base/error.h"
+#include "models/components.h"
 #include "models/shape.h"
 #include "nn/layers.h"
 
@@ -43,7 +42,7 @@ class ConvNet : public nn::Module {
       const std::string number = std::to_string(stage);
       const nn::Conv2dShape shape{.in = in, .out = out, .kernel = 3, .padding = 1};
       convs_.push_back(&add("conv" + number, std::make_unique<nn::Conv2d>(shape, context.init)));
-      norms_.push_back(&add("bn" + number, std::make_unique<nn::BatchNorm2d>(out, context.init)));
+      norms_.push_back(&add("bn" + number, std::make_unique<nn::BatchNorm2d>(out)));
     }
     head_ =
         &add("fc", std::make_unique<nn::Linear>(in, output_classes(options.shape, context), context.init));

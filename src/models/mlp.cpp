@@ -1,5 +1,4 @@
-#include "models/mlp.h"
-
+#include "models/components.h"
 #include "models/shape.h"
 #include "nn/layers.h"
 

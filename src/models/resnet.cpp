@@ -1,5 +1,4 @@
-#include "models/resnet.h"
-
+#include "models/components.h"
 #include "models/shape.h"
 #include "nn/layers.h"
 
@@ -40,7 +39,7 @@ class Block : public nn::Module {
     auto projection = std::make_unique<nn::Sequential>();
     const nn::Conv2dShape shape{.in = in, .out = out, .kernel = 1, .stride = stride};
     projection->push(std::make_unique<nn::Conv2d>(shape, init));
-    projection->push(std::make_unique<nn::BatchNorm2d>(out, init));
+    projection->push(std::make_unique<nn::BatchNorm2d>(out));
     downsample_ = &add("downsample", std::move(projection));
   }
   at::Tensor shortcut(const at::Tensor& input) { return downsample_ ? (*downsample_)(input) : input; }
@@ -58,9 +57,9 @@ class BasicBlock : public Block {
     const nn::Conv2dShape first{.in = in, .out = width, .kernel = 3, .stride = stride, .padding = 1};
     const nn::Conv2dShape second{.in = width, .out = width, .kernel = 3, .padding = 1};
     conv1_ = &add("conv1", std::make_unique<nn::Conv2d>(first, init));
-    bn1_ = &add("bn1", std::make_unique<nn::BatchNorm2d>(width, init));
+    bn1_ = &add("bn1", std::make_unique<nn::BatchNorm2d>(width));
     conv2_ = &add("conv2", std::make_unique<nn::Conv2d>(second, init));
-    bn2_ = &add("bn2", std::make_unique<nn::BatchNorm2d>(width, init));
+    bn2_ = &add("bn2", std::make_unique<nn::BatchNorm2d>(width));
     add_shortcut(in, width, stride, init);
   }
 
@@ -86,11 +85,11 @@ class Bottleneck : public Block {
     const nn::Conv2dShape middle{.in = width, .out = width, .kernel = 3, .stride = stride, .padding = 1};
     const nn::Conv2dShape expand{.in = width, .out = out, .kernel = 1};
     conv1_ = &add("conv1", std::make_unique<nn::Conv2d>(reduce, init));
-    bn1_ = &add("bn1", std::make_unique<nn::BatchNorm2d>(width, init));
+    bn1_ = &add("bn1", std::make_unique<nn::BatchNorm2d>(width));
     conv2_ = &add("conv2", std::make_unique<nn::Conv2d>(middle, init));
-    bn2_ = &add("bn2", std::make_unique<nn::BatchNorm2d>(width, init));
+    bn2_ = &add("bn2", std::make_unique<nn::BatchNorm2d>(width));
     conv3_ = &add("conv3", std::make_unique<nn::Conv2d>(expand, init));
-    bn3_ = &add("bn3", std::make_unique<nn::BatchNorm2d>(out, init));
+    bn3_ = &add("bn3", std::make_unique<nn::BatchNorm2d>(out));
     add_shortcut(in, out, stride, init);
   }
 
@@ -119,7 +118,7 @@ class ResNet : public nn::Module {
             ? nn::Conv2dShape{.in = channels, .out = 64, .kernel = 7, .stride = 2, .padding = 3}
             : nn::Conv2dShape{.in = channels, .out = 64, .kernel = 3, .padding = 1};
     conv1_ = &add("conv1", std::make_unique<nn::Conv2d>(stem, context.init));
-    bn1_ = &add("bn1", std::make_unique<nn::BatchNorm2d>(64, context.init));
+    bn1_ = &add("bn1", std::make_unique<nn::BatchNorm2d>(64));
     std::int64_t in = 64;
     for (std::size_t i = 0; i < depths.size(); ++i) {
       const std::int64_t width = std::int64_t{64} << i;

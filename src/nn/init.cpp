@@ -10,17 +10,17 @@
 namespace gputrain::nn {
 
 Init init_on_cpu(std::uint64_t seed) {
-  return {at::Device(at::kCPU), at::detail::createCPUGenerator(mix(seed, hash_bytes("initialisation")))};
+  return {at::detail::createCPUGenerator(mix(seed, hash_bytes("initialisation")))};
 }
 
 at::Tensor kaiming_normal_fan_out(at::IntArrayRef shape, const Init& init) {
   const auto fan_out = static_cast<double>(shape[0] * shape[2] * shape[3]);
-  return at::empty(shape, init.device).normal_(0, std::sqrt(2 / fan_out), init.generator);
+  return at::empty(shape).normal_(0, std::sqrt(2 / fan_out), init.generator);
 }
 
 at::Tensor uniform_fan_in(at::IntArrayRef shape, std::int64_t fan_in, const Init& init) {
   const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
-  return at::empty(shape, init.device).uniform_(-bound, bound, init.generator);
+  return at::empty(shape).uniform_(-bound, bound, init.generator);
 }
 
 }  // namespace gputrain::nn

@@ -7,13 +7,12 @@
 
 namespace gputrain::nn {
 
-// What a new layer is made with. On the meta device nothing is allocated or drawn.
+// What a new layer is made with: on the CPU, so that weights do not depend on the device that trains.
 struct Init {
-  at::Device device;
-  at::Generator generator;  // a CPU generator: weights do not depend on the device that trains
+  at::Generator generator;
 };
 
-// Weights on the CPU, drawn from a generator of their own.
+// A generator for initialisation alone.
 Init init_on_cpu(std::uint64_t seed);
 
 // Convolution weights of residual networks: normal, deviation sqrt(2 / fan_out), fan_out = out * kernel area.

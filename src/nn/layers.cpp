@@ -23,11 +23,11 @@ at::Tensor Conv2d::forward(const at::Tensor& input) {
   return at::conv2d(input, weight_, /*bias=*/{}, stride_, padding_);
 }
 
-BatchNorm2d::BatchNorm2d(std::int64_t channels, const Init& init)
-    : weight_(add_parameter("weight", at::ones({channels}, init.device))),
-      bias_(add_parameter("bias", at::zeros({channels}, init.device))),
-      running_mean_(add_buffer("running_mean", at::zeros({channels}, init.device))),
-      running_var_(add_buffer("running_var", at::ones({channels}, init.device))),
+BatchNorm2d::BatchNorm2d(std::int64_t channels)
+    : weight_(add_parameter("weight", at::ones({channels}))),
+      bias_(add_parameter("bias", at::zeros({channels}))),
+      running_mean_(add_buffer("running_mean", at::zeros({channels}))),
+      running_var_(add_buffer("running_var", at::ones({channels}))),
       num_batches_tracked_(add_buffer("num_batches_tracked", at::zeros({}, at::kLong))) {}
 
 at::Tensor BatchNorm2d::forward(const at::Tensor& input) {

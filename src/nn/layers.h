@@ -38,7 +38,7 @@ class Conv2d : public Module {
 // epsilon 1e-5, momentum 0.1, unbiased running variance, as PyTorch.
 class BatchNorm2d : public Module {
  public:
-  BatchNorm2d(std::int64_t channels, const Init& init);
+  explicit BatchNorm2d(std::int64_t channels);
 
  protected:
   at::Tensor forward(const at::Tensor& input) override;

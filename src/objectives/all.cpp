@@ -1,5 +1,4 @@
-#include "objectives/cross_entropy.h"
-#include "objectives/objective.h"
+#include "objectives/components.h"
 
 namespace gputrain::objectives {
 

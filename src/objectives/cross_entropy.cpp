@@ -1,4 +1,4 @@
-#include "objectives/cross_entropy.h"
+#include "objectives/components.h"
 
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cat.h>

@@ -23,8 +23,8 @@ class Objective {
   // For each metric the number of targets that count for it: [metrics], float32, on the output's device.
   virtual at::Tensor metric_sums(const at::Tensor& output, const at::Tensor& target) const = 0;
 
-  // Names in the order of metric_sums; each is a fraction of the targets, higher is better. The first one
-  // decides which validation was best.
+  // Names in the order of metric_sums, at least one; each is a fraction of the targets, higher is better. The
+  // first one decides which validation was best.
   virtual const std::vector<std::string>& metrics() const = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "optim/adamw.h"
+#include "optim/components.h"
 
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_adamw.h>

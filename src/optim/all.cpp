@@ -1,8 +1,4 @@
-#include "optim/adamw.h"
-#include "optim/optimizer.h"
-#include "optim/schedule.h"
-#include "optim/schedules.h"
-#include "optim/sgd.h"
+#include "optim/components.h"
 
 namespace gputrain::optim {
 

@@ -19,6 +19,9 @@ struct ScheduleContext {
 
 using ScheduleComponent = recipe::Component<Schedule, const ScheduleContext&>;
 
+// An interval in updates, at least 1. A time cannot be told in updates: std::nullopt.
+std::optional<std::int64_t> steps_of(const recipe::Interval& interval, std::int64_t steps_per_epoch);
+
 // Every schedule that a recipe can name. Building one that needs a horizon throws Error(kUsage) when neither
 // the recipe nor the context has it.
 const std::vector<ScheduleComponent>& all_schedules();

@@ -1,6 +1,5 @@
-#include "optim/schedules.h"
-
 #include "base/error.h"
+#include "optim/components.h"
 
 #include <algorithm>
 #include <cmath>
@@ -87,22 +86,28 @@ void describe(recipe::Visitor& v, StepOptions& o) {
 }
 
 Schedule build_step(const StepOptions& options, const ScheduleContext& context) {
-  if (options.every.unit == recipe::Interval::Unit::kSeconds) {
+  const std::optional<std::int64_t> steps = steps_of(options.every, context.steps_per_epoch);
+  if (!steps) {
     throw Error(
         ExitCode::kUsage,
         "lr_scheduler.every is a time; expected steps (500) or epochs (30ep), so that the learning rate "
         "does not depend on the speed of the machine");
   }
-  const double scale = options.every.unit == recipe::Interval::Unit::kEpochs
-                           ? static_cast<double>(context.steps_per_epoch)
-                           : 1.0;
-  const auto length = std::max<std::int64_t>(std::llround(options.every.count * scale), 1);
+  const std::int64_t length = *steps;
   return with_warmup(options.warmup_steps, [length, gamma = options.gamma](std::int64_t applied) {
     return std::pow(gamma, static_cast<double>(applied / length));
   });
 }
 
 }  // namespace
+
+std::optional<std::int64_t> steps_of(const recipe::Interval& interval, std::int64_t steps_per_epoch) {
+  if (interval.unit == recipe::Interval::Unit::kSeconds) return std::nullopt;
+  const bool by_epoch = interval.unit == recipe::Interval::Unit::kEpochs;
+  const double steps = interval.count * (by_epoch ? static_cast<double>(steps_per_epoch) : 1.0);
+  constexpr double kMost = 1e15;  // more than any run has, and safe to round
+  return std::max<std::int64_t>(std::llround(std::min(steps, kMost)), 1);
+}
 
 ScheduleComponent constant() {
   return recipe::component("constant", "the peak throughout", build_constant);

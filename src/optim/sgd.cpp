@@ -1,4 +1,5 @@
-#include "optim/sgd.h"
+#include "base/error.h"
+#include "optim/components.h"
 
 #include <ATen/ops/_fused_sgd.h>
 #include <ATen/ops/zeros_like.h>
@@ -55,6 +56,12 @@ class Sgd : public Optimizer {
 };
 
 std::unique_ptr<Optimizer> build(const SgdOptions& options, const nn::NamedTensors& parameters) {
+  if (options.nesterov && options.momentum == 0) {
+    throw Error(
+        ExitCode::kUsage,
+        "optimizer.nesterov is true and optimizer.momentum is 0; expected a momentum above 0 to look ahead "
+        "along, or nesterov: false");
+  }
   return std::make_unique<Sgd>(options, parameters);
 }
 

@@ -218,8 +218,20 @@ class Binder : public Visitor {
                                             what_was_meant(canonical(key.scalar)))});
   }
 
+  // Whether `name` is a map of keys here.
+  bool is_map_key(const std::string& name) const {
+    const std::string beginning = dotted(prefix_, name) + '.';
+    const bool is_known = std::find(known_.begin(), known_.end(), name) != known_.end();
+    return is_known && std::any_of(hints_.elsewhere.begin(), hints_.elsewhere.end(),
+                                   [&](const std::string& path) { return path.rfind(beginning, 0) == 0; });
+  }
+
   std::string what_was_meant(const std::string& key) const {
     std::set<std::string> places;
+    const std::size_t dot = key.find('.');
+    if (dot != std::string::npos && is_map_key(key.substr(0, dot))) {
+      return concat("write ", key.substr(0, dot), ": {", key.substr(dot + 1), ": ...}");
+    }
     std::vector<std::string> other_keys;
     for (const std::string& path : hints_.elsewhere) {
       const auto [parent, last] = split_path(path);

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "recipe/bind.h"
 #include "recipe/keys.h"
+#include "recipe/scalars.h"
 
 #include <functional>
 #include <memory>
@@ -67,6 +68,10 @@ typename Component<Product, Context...>::Bound choose(const std::vector<Componen
   }
   const Node* written = choice.settings.find("name");
   const std::string expected = concat("; expected ", join(names, ", ", " or "));
+  if (choice.name.empty() && written) {
+    problems.push_back({written->origin, concat(kind, ".name is ", show(*written), expected)});
+    return {};
+  }
   if (choice.name.empty()) {
     problems.push_back({choice.settings.origin, kind + ".name is missing" + expected});
     return {};

@@ -232,6 +232,12 @@ class Builder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
+// Counted from 0. What parse() puts behind the text is not part of it.
+int last_line(std::string_view text) {
+  const auto ends = std::count(text.begin(), text.end(), '\n');
+  return static_cast<int>(ends) - (!text.empty() && text.back() == '\n' ? 1 : 0);
+}
+
 std::string_view line_of(std::string_view text, int line) {
   for (; line > 0 && !text.empty(); --line)
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
@@ -252,6 +258,76 @@ std::string explain_line(std::string_view line) {
   return "";
 }
 
+struct Place {
+  int line = 0;
+  int column = 0;
+};
+
+// Finds the quotation mark or bracket that nothing closes: of several the last.
+class OpenEnds {
+ public:
+  explicit OpenEnds(std::string_view text) : text_(text) {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '#' && starts_token()) {
+        while (at_ < text_.size() && text_[at_] != '\n') step();
+      } else if ((c == '"' || c == '\'') && starts_token()) {
+        skip_quoted();
+      } else {
+        if ((c == '[' || c == '{') && starts_token()) open_.push_back(here_);
+        if ((c == ']' || c == '}') && !open_.empty()) open_.pop_back();
+        step();
+      }
+    }
+  }
+
+  std::optional<Place> last() const {
+    return open_.empty() ? std::nullopt : std::optional<Place>(open_.back());
+  }
+
+ private:
+  // Elsewhere these characters belong to a plain word: it's, a#b, x[1].
+  bool starts_token() const {
+    return at_ == 0 || std::string_view(" \t\r\n[{,").find(text_[at_ - 1]) != std::string_view::npos;
+  }
+
+  void step() {
+    const bool ends_line = text_[at_++] == '\n';
+    if (ends_line) here_ = {here_.line + 1, 0};
+    // Columns count characters: the further bytes of one in UTF-8 are left out.
+    const bool goes_on = at_ < text_.size() && (static_cast<unsigned char>(text_[at_]) & 0xC0) == 0x80;
+    if (!ends_line && !goes_on) ++here_.column;
+  }
+
+  void skip_quoted() {
+    const char mark = text_[at_];
+    open_.push_back(here_);
+    step();
+    while (at_ < text_.size()) {
+      const bool is_escape = mark == '"' && text_[at_] == '\\';
+      const bool is_doubled = mark == '\'' && text_.substr(at_, 2) == "''";
+      if (text_[at_] == mark && !is_doubled) {
+        open_.pop_back();
+        step();
+        return;
+      }
+      step();
+      if ((is_escape || is_doubled) && at_ < text_.size()) step();
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  Place here_;
+  std::vector<Place> open_;
+};
+
+bool is_open_end(const YAML::Exception& error) {
+  namespace msg = YAML::ErrorMsg;
+  return error.msg == msg::DOC_IN_SCALAR || error.msg == msg::END_OF_SEQ_FLOW ||
+         error.msg == msg::END_OF_MAP_FLOW;
+}
+
 std::string explain_error(const YAML::Exception& error) {
   namespace msg = YAML::ErrorMsg;
   static const std::map<std::string_view, std::string_view> explained = {
@@ -268,8 +344,14 @@ std::string explain_error(const YAML::Exception& error) {
 Problem syntax_problem(const YAML::Exception& error, std::string_view text, const Origin& origin) {
   Problem problem{origin, explain_error(error)};
   if (!origin.argument.empty() || error.mark.is_null()) return problem;
-  problem.origin.line = error.mark.line + 1;
-  problem.origin.column = error.mark.column + 1;
+  if (const auto open = is_open_end(error) ? OpenEnds(text).last() : std::nullopt) {
+    problem.origin.line = open->line + 1;
+    problem.origin.column = open->column + 1;
+    return problem;
+  }
+  const int last = last_line(text);
+  problem.origin.line = std::min(error.mark.line, last) + 1;
+  problem.origin.column = error.mark.line > last ? 1 : error.mark.column + 1;
   // The parser may notice a word without its colon only in the next line.
   for (const int line : {error.mark.line, error.mark.line - 1}) {
     if (line < 0) continue;
@@ -295,6 +377,9 @@ std::optional<Node> parse(std::string_view text, const Origin& origin, std::vect
   } catch (const Refused&) {
     return std::nullopt;
   } catch (const YAML::Exception& error) {
+    const int last = last_line(text) + 1;
+    const auto is_behind = [&](const Problem& problem) { return problem.origin.line > last; };
+    problems.erase(std::remove_if(problems.begin(), problems.end(), is_behind), problems.end());
     problems.push_back(syntax_problem(error, text, origin));
     return std::nullopt;
   }
@@ -364,14 +449,14 @@ Document read_text(std::string text, const std::string& file) {
 Node read_value(std::string_view text, const Origin& origin, std::vector<Problem>& problems) {
   Node node;
   node.origin = origin;
+  if (const std::optional<BadByte> bad = find_bad_byte(text)) {
+    problems.push_back({origin, bad->text});
+    return node;
+  }
   if (text.empty() || text == "~" || text == "null") return node;
   if (std::string_view("[{\"'").find(text.front()) == std::string_view::npos) {
     node.kind = Node::Kind::kScalar;
     node.scalar = text;
-    return node;
-  }
-  if (const std::optional<BadByte> bad = find_bad_byte(text)) {
-    problems.push_back({origin, bad->text});
     return node;
   }
   return parse(text, origin, problems).value_or(node);

@@ -3,20 +3,24 @@
 namespace gputrain::recipe {
 namespace {
 
+// Products of such counts, and sums of samples over a run, stay far below 2^63.
+constexpr double kMostSteps = 1e12;
+constexpr double kMostSamples = 1e9;
+
 void describe(Visitor& v, Validation& o) {
   v.interval("every", o.every, "how often the model is evaluated: steps, epochs (1ep) or time (30min)");
-  v.integer("micro_batch_size", o.micro_batch_size, Range{1, kNoLimit}, "samples",
+  v.integer("micro_batch_size", o.micro_batch_size, Range{1, kMostSamples}, "samples",
             "samples per forward pass; auto: as in training");
 }
 
 void describe(Visitor& v, Logging& o) {
-  v.integer("log_every", o.log_every, Range{1, kNoLimit}, "steps", "steps between lines of progress");
+  v.integer("log_every", o.log_every, Range{1, kMostSteps}, "steps", "steps between lines of progress");
   v.boolean("jsonl", o.jsonl, "write metrics.jsonl, one line per step");
   v.boolean("csv", o.csv, "write metrics.csv, one line per step");
   v.boolean("tensorboard", o.tensorboard, "write events for TensorBoard to tb/");
   v.boolean("progress", o.progress, "redraw one line of progress; auto: on a terminal");
   v.text("trace", o.trace, "file for one JSON line per micro-batch and step, relative to the run directory");
-  v.integer("warmup_steps", o.warmup_steps, Range{0, kNoLimit}, "steps",
+  v.integer("warmup_steps", o.warmup_steps, Range{0, kMostSteps}, "steps",
             "first steps that throughput leaves out");
 }
 
@@ -27,16 +31,18 @@ void describe(Visitor& v, Cuda& o) {
 }
 
 void describe(Visitor& v, Cpu& o) {
-  v.integer("threads", o.threads, Range{1, 4096}, "threads", "threads that compute; auto: one per core");
+  v.integer("threads", o.threads, Range{1, 4096}, "threads",
+            "threads that compute; auto: OMP_NUM_THREADS, else at most one per core that may be used");
 }
 
 void describe_size(Visitor& v, Recipe& o) {
-  v.integer("micro_batch_size", o.micro_batch_size, Range{1, kNoLimit}, "samples",
+  v.integer("micro_batch_size", o.micro_batch_size, Range{1, kMostSamples}, "samples",
             "samples per forward pass");
-  v.integer("gradient_accumulation_steps", o.gradient_accumulation_steps, Range{1, kNoLimit}, "micro-batches",
-            "forward passes per update");
-  v.count("epochs", o.epochs, Range{1, kNoLimit}, "epochs", "passes over the data after which the run ends");
-  v.count("max_steps", o.max_steps, Range{1, kNoLimit}, "steps", "updates after which the run ends");
+  v.integer("gradient_accumulation_steps", o.gradient_accumulation_steps, Range{1, kMostSamples},
+            "micro-batches", "forward passes per update");
+  v.count("epochs", o.epochs, Range{1, kMostSteps}, "epochs",
+          "passes over the data after which the run ends");
+  v.count("max_steps", o.max_steps, Range{1, kMostSteps}, "steps", "updates after which the run ends");
   v.duration("max_time", o.max_time, "time after which the run ends");
 }
 

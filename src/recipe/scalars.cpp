@@ -26,7 +26,10 @@ bool contains(std::string_view text, std::string_view part) {
 // The whole text as a number, or nothing. from_chars takes no `+`, but words like "inf".
 template <class Number>
 std::optional<Number> convert(std::string_view text) {
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  if (!text.empty() && text.front() == '+') {
+    text.remove_prefix(1);
+    if (!text.empty() && text.front() == '-') return {};
+  }
   const std::string_view unsigned_text = text.substr(!text.empty() && text.front() == '-' ? 1 : 0);
   if (unsigned_text.empty() || (!is_digit(unsigned_text.front()) && unsigned_text.front() != '.')) return {};
   const bool leading_zero = unsigned_text.size() > 1 && unsigned_text[0] == '0' && is_digit(unsigned_text[1]);
@@ -70,13 +73,20 @@ bool inside(double value, Range range) {
   return high_enough && low_enough;
 }
 
+// Whole numbers digit by digit: 1000000000, where shortest() says 1e+09.
+std::string bound_text(double bound) {
+  constexpr double kExact = 1e15;
+  const bool whole = std::abs(bound) < kExact && bound == std::floor(bound);
+  return whole ? std::to_string(static_cast<std::int64_t>(bound)) : shortest(bound);
+}
+
 std::string expected_range(const std::string& name, Range range) {
   const bool has_min = std::isfinite(range.min);
   const bool has_max = std::isfinite(range.max);
-  if (!has_max) return concat("expected ", name, range.min_open ? " > " : " >= ", shortest(range.min));
-  const std::string below = concat(name, range.max_open ? " < " : " <= ", shortest(range.max));
+  if (!has_max) return concat("expected ", name, range.min_open ? " > " : " >= ", bound_text(range.min));
+  const std::string below = concat(name, range.max_open ? " < " : " <= ", bound_text(range.max));
   if (!has_min) return "expected " + below;
-  return concat("expected ", shortest(range.min), range.min_open ? " < " : " <= ", below);
+  return concat("expected ", bound_text(range.min), range.min_open ? " < " : " <= ", below);
 }
 
 bool fits_float(double value) {
@@ -145,6 +155,7 @@ Parsed<double> read_duration(const Node& node) {
 }
 
 Parsed<Interval> read_interval(const Node& node) {
+  constexpr double kMost = 1e12;
   const Parsed<Interval> refused{{}, "expected steps (100), epochs (1ep) or time (30min), above 0"};
   Interval interval;
   if (const auto steps = convert<std::int64_t>(node.scalar); steps && !node.quoted) {
@@ -154,6 +165,7 @@ Parsed<Interval> read_interval(const Node& node) {
   } else if (const auto seconds = parse_duration(node.scalar).value) {
     interval = {*seconds, Interval::Unit::kSeconds};
   }
+  if (interval.count > kMost) return {{}, "expected at most 1000000000000 steps, epochs or seconds"};
   return interval.count > 0 ? Parsed<Interval>{interval, ""} : refused;
 }
 

@@ -30,7 +30,7 @@ struct Interval {
 };
 
 // A component of the recipe chosen by name, its own keys still unread: the room that knows the component
-// binds them. `origin` is where the name was written.
+// binds them. `settings.origin` is where they were written.
 struct Choice {
   std::string name;
   Node settings;

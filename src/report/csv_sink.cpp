@@ -112,17 +112,21 @@ class Table {
 class CsvSink : public train::Sink {
  public:
   explicit CsvSink(const std::filesystem::path& folder)
-      : steps_(folder / "metrics.csv"), evals_(folder / "evals.csv") {}
+      : steps_(folder / "metrics.csv"), evals_path_(folder / "evals.csv") {}
 
   void start(const train::RunInfo&) override {}
   void step(const train::StepRecord& record) override { steps_.append(row_of(record)); }
-  void eval(const train::EvalRecord& record) override { evals_.append(row_of(record)); }
+  void eval(const train::EvalRecord& record) override {
+    if (!evals_) evals_.emplace(evals_path_);
+    evals_->append(row_of(record));
+  }
   void notice(const std::string&) override {}
   void finish(const train::RunSummary&) override {}
 
  private:
   Table steps_;
-  Table evals_;
+  std::filesystem::path evals_path_;
+  std::optional<Table> evals_;  // its columns are known, and the file is made, at the first evaluation
 };
 
 }  // namespace

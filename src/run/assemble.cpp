@@ -1,11 +1,15 @@
 #include "run/assemble.h"
 
-#include "base/error.h"
+#include "base/text.h"
 #include "data/order.h"
 #include "device/device.h"
 #include "device/memory.h"
 
+#include <c10/core/GradMode.h>
+
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 namespace gputrain::run {
 namespace {
@@ -33,13 +37,42 @@ void check_smallest_batch(const Assembly& made) {
   const std::int64_t samples = made.data.train->size();
   const std::int64_t last = samples % made.options.micro_batch_size;
   if (made.options.micro_batch_size != 1 && last != 1) return;
-  const at::Tensor before = made.flat_buffers.defined() ? made.flat_buffers.clone() : at::Tensor();
+  const c10::AutoGradMode no_grad(false);
+  std::vector<std::pair<at::Tensor, at::Tensor>> before;
+  for (const auto& [name, value] : made.model->named_buffers()) before.emplace_back(value, value.clone());
   (*made.model)(made.data.train->batch({samples - 1}).input);
-  if (before.defined()) at::Tensor(made.flat_buffers).copy_(before);
+  for (auto& [value, kept] : before) value.copy_(kept);
 }
 
 void append(std::vector<std::string>& notices, const std::vector<std::string>& more) {
   notices.insert(notices.end(), more.begin(), more.end());
+}
+
+// Settings of a GPU are checked but do nothing on a CPU; said once.
+void report_inactive(Plan& plan) {
+  std::vector<std::string> keys;
+  if (plan.recipe.precision == recipe::Precision::kTf32)
+    keys.emplace_back("precision: tf32 (a CPU computes fp32)");
+  if (plan.recipe.cuda.channels_last) keys.emplace_back("cuda.channels_last");
+  if (plan.recipe.cuda.cudnn_benchmark) keys.emplace_back("cuda.cudnn_benchmark");
+  if (!keys.empty()) plan.notices.push_back("inactive on the CPU: " + join(keys, ", "));
+}
+
+// Schedules that do not reach their peak, or their end before the run's.
+void report_odd_schedule(const train::TrainOptions& options, const optim::Schedule& schedule,
+                         const std::optional<std::int64_t>& total_steps, std::vector<std::string>& notices) {
+  if (!total_steps || options.max_seconds) return;
+  double peak = 0;
+  const std::int64_t samples = std::min<std::int64_t>(*total_steps, 1000);
+  for (std::int64_t i = 0; i < samples; ++i) peak = std::max(peak, schedule(*total_steps * i / samples));
+  if (peak < 0.5) {
+    notices.push_back(concat("the learning rate reaches only ", shortest(std::round(peak * 100)),
+                             " % of optimizer.lr within ", *total_steps,
+                             " steps; see lr_scheduler.warmup_steps"));
+  }
+  if (*total_steps > 1 && schedule(*total_steps - 1) == 0) {
+    notices.push_back("the learning rate is 0 before the run ends; see lr_scheduler.total_steps");
+  }
 }
 
 train::RunInfo run_info(const recipe::Recipe& recipe, const Assembly& made) {
@@ -62,21 +95,31 @@ train::TrainParts Assembly::parts() {
   return {*model, flat_buffers, data, *objective, *optimizer, schedule};
 }
 
+std::int64_t weights_bytes(const nn::Module& model) {
+  std::int64_t bytes = 0;
+  for (const auto& tensors : {model.named_parameters(), model.named_buffers()}) {
+    for (const auto& [name, value] : tensors) bytes += static_cast<std::int64_t>(value.nbytes());
+  }
+  return bytes;
+}
+
 void resolve(Plan& plan) {
   recipe::Recipe& recipe = plan.recipe;
   const bool automatic = recipe.device == "auto";
   const at::Device device = device::choose_device(recipe.device);
   if (automatic && device.is_cpu()) {
     const device::CudaState cuda = device::cuda_state();
-    if (cuda.driver > 0)
+    if (cuda.driver > 0) {
       plan.notices.push_back("training on the CPU: " + device::why_no_gpu(cuda).value_or(""));
+    }
   }
   recipe.device = device.str();
   if (recipe.precision == recipe::Precision::kAuto) recipe.precision = recipe::Precision::kFp32;
+  if (device.is_cpu()) report_inactive(plan);
   if (!recipe.validation.micro_batch_size) recipe.validation.micro_batch_size = recipe.micro_batch_size;
   if (!recipe.cuda.channels_last) recipe.cuda.channels_last = true;
   // Off: autotuning took 8 to 57 s before the first step of a ResNet-50 and doubled its peak of memory
-  // (H200), for 9 % more speed in fp32 and none in tf32.
+  // (H200), for 9 % more speed in fp32 and none in tf32 (docs/results.md).
   if (!recipe.cuda.cudnn_benchmark) recipe.cuda.cudnn_benchmark = false;
 }
 
@@ -109,6 +152,7 @@ Assembly assemble(const Plan& plan) {
   made.info = run_info(recipe, made);
   made.schedule = plan.schedule.build(
       {made.info.total_steps, train::steps_per_epoch(made.options, made.data.train->size())});
+  report_odd_schedule(made.options, made.schedule, made.info.total_steps, made.notices);
   return made;
 }
 

@@ -28,6 +28,9 @@ struct Assembly {
 // Replaces what is `auto` in the recipe by what it means on this machine, without starting a GPU.
 void resolve(Plan& plan);
 
+// What the weights take on disk.
+std::int64_t weights_bytes(const nn::Module& model);
+
 // Opens the data, builds the model and what trains it, on the device of a resolved plan. Writes nothing.
 // Throws Error: kUsage (device, settings that do not fit together), kData (data files).
 Assembly assemble(const Plan& plan);

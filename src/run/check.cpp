@@ -1,3 +1,5 @@
+#include "base/error.h"
+#include "base/fault.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "run/assemble.h"
@@ -5,7 +7,8 @@
 #include "run/run_dir.h"
 
 #include <iostream>
-#include <map>
+#include <utility>
+#include <vector>
 
 namespace gputrain::run {
 namespace {
@@ -19,14 +22,6 @@ std::vector<std::pair<std::string, std::int64_t>> parameters_by_part(const nn::M
     parts.back().second += value.numel();
   }
   return parts;
-}
-
-std::int64_t weights_bytes(const nn::Module& model) {
-  std::int64_t bytes = 0;
-  for (const auto& tensors : {model.named_parameters(), model.named_buffers()}) {
-    for (const auto& [name, value] : tensors) bytes += static_cast<std::int64_t>(value.nbytes());
-  }
-  return bytes;
 }
 
 std::string sizes(const Assembly& made) {
@@ -50,11 +45,18 @@ std::string sizes(const Assembly& made) {
 }  // namespace
 
 void check(const Request& request) {
+  check_faults();
   Plan plan = read_plan(request.recipe, request.arguments);
   resolve(plan);
+  const RunDir folder(plan.recipe.output_dir, plan, request.restart);
+  const std::string resolved = plan.resolved();
+  // A GPU may be busy with another run, and nothing here needs one.
+  plan.recipe.device = "cpu";
   const Assembly made = assemble(plan);
-  std::cout << plan.resolved() << std::flush;
+  std::cout << resolved << std::flush;
+  if (!std::cout) throw Error(ExitCode::kFileSystem, "standard output cannot be written");
   for (const std::string& notice : made.notices) std::cerr << "note: " << notice << "\n";
+  if (folder.finished()) std::cerr << "note: " << plan.recipe.output_dir << " holds this run, finished\n";
   std::cerr << sizes(made);
 }
 

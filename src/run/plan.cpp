@@ -34,6 +34,8 @@ Plan read_plan(const std::string& path, const std::vector<std::string>& argument
   plan.text = loaded.text;
   plan.notices = loaded.notices;
   std::vector<recipe::Problem>& problems = loaded.problems;
+  // Where there is nothing to read, missing components are no further problem.
+  if (loaded.root.kind != recipe::Node::Kind::kMap) throw_problems(path, problems);
   plan.model = recipe::choose(models::all_models(), plan.recipe.model, "model", problems);
   plan.data = recipe::choose(data::all_data_sets(), plan.recipe.data, "data", problems);
   plan.objective = recipe::choose(objectives::all_objectives(), plan.recipe.objective, "objective", problems);
@@ -44,7 +46,21 @@ Plan read_plan(const std::string& path, const std::vector<std::string>& argument
 }
 
 std::string Plan::resolved() const {
-  return recipe::write_recipe(recipe, {{"model", model.describe},
+  return written(recipe);
+}
+
+std::string Plan::identity() const {
+  recipe::Recipe part = recipe;
+  part.name.clear();
+  part.output_dir.clear();
+  part.device = "auto";
+  part.logging = {};
+  part.cpu = {};
+  return written(part);
+}
+
+std::string Plan::written(const recipe::Recipe& values) const {
+  return recipe::write_recipe(values, {{"model", model.describe},
                                        {"data", data.describe},
                                        {"objective", objective.describe},
                                        {"optimizer", optimizer.describe},

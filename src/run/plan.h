@@ -26,6 +26,13 @@ struct Plan {
 
   // The recipe with every value, as resolved.yaml holds it.
   std::string resolved() const;
+
+  // The part of it that decides what is trained: without the run's name and folder, logging, and the machine.
+  // Two runs of equal identity are the same run.
+  std::string identity() const;
+
+ private:
+  std::string written(const recipe::Recipe& values) const;
 };
 
 // Reads a recipe with `arguments` (`key=value`, `~key`) over it. Throws Error(kUsage) with every problem, a

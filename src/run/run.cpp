@@ -1,8 +1,10 @@
 #include "run/run.h"
 
+#include "base/fault.h"
 #include "base/file.h"
 #include "base/stop_flag.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "device/device.h"
 #include "device/environment.h"
 #include "device/memory.h"
@@ -46,14 +48,35 @@ void record_identity(const Plan& plan, const fs::path& folder) {
   write_atomically(folder / kResolvedFile, plan.resolved());
 }
 
-void save_weights(const nn::Module& model, const fs::path& folder, train::RunSummary& summary) {
-  const train::Stopwatch timer;
+void save_weights(const nn::Module& model, const fs::path& folder, const state::Metadata& metadata) {
+  sleep_if_asked({.phase = "save"});
   state::NamedTensors tensors = model.named_parameters();
   for (const auto& buffer : model.named_buffers()) tensors.push_back(buffer);
-  state::save_safetensors(folder / kWeightsFile, tensors,
-                          {{"format", "pt"}, {"step", std::to_string(summary.steps)}});
-  summary.written.push_back((folder / kWeightsFile).string());
-  summary.saving_seconds += timer.seconds();
+  state::save_safetensors(folder / kWeightsFile, tensors, metadata);
+}
+
+// A run that ends by an error: its reason goes to the logs, and its weights to the disk, as far as either
+// still takes them. The error itself is reported by the caller.
+void salvage(const nn::Module& model, const fs::path& folder, train::Sink& sinks, const std::string& reason) {
+  const auto attempt = [](const auto& action) {
+    try {
+      action();
+    } catch (const std::exception&) {
+      // The first error is the one to tell.
+    }
+  };
+  attempt([&] { sinks.notice("failed: " + reason); });
+  if (!fs::exists(folder / kWeightsFile)) attempt([&] { save_weights(model, folder, {{"format", "pt"}}); });
+}
+
+void check_space(const nn::Module& model, const fs::path& folder) {
+  const std::int64_t needed = weights_bytes(model);
+  const std::int64_t free = free_space(folder);
+  if (free >= needed) return;
+  throw Error(
+      ExitCode::kFileSystem,
+      concat(folder.string(), ": the weights need ", format_bytes(needed), ", and ", format_bytes(free),
+             " are free there; make room, or train elsewhere with output_dir=FOLDER"));
 }
 
 ExitCode exit_code(train::StopReason reason) {
@@ -69,34 +92,58 @@ ExitCode exit_code(train::StopReason reason) {
   }
 }
 
+std::optional<train::Trace> open_trace(const recipe::Logging& logging, const fs::path& folder) {
+  if (!logging.trace) return std::nullopt;
+  const fs::path file = folder / *logging.trace;
+  if (fs::is_regular_file(file) || file.filename() == kWeightsFile || file.filename() == kSummaryFile) {
+    throw Error(ExitCode::kUsage,
+                concat("logging.trace is ", *logging.trace, ", a file of the run; choose another name"));
+  }
+  create_folders(file.parent_path());
+  return std::optional<train::Trace>(std::in_place, file);
+}
+
 train::RunSummary train_into(const fs::path& folder, const Plan& plan, Assembly& made, train::Sink& sinks,
-                             const StopFlag& stop, std::vector<std::string> written) {
-  std::optional<train::Trace> trace;
-  if (plan.recipe.logging.trace) trace.emplace(folder / *plan.recipe.logging.trace);
+                             const StopFlag& stop) {
+  std::optional<train::Trace> trace = open_trace(plan.recipe.logging, folder);
   sinks.start(made.info);
   for (const std::string& notice : made.notices) sinks.notice(notice);
   train::RunSummary summary =
       train::train(made.options, made.parts(), sinks, stop, trace ? &*trace : nullptr);
-  summary.written = std::move(written);
-  save_weights(*made.model, folder, summary);
+  const train::Stopwatch saving;
+  save_weights(*made.model, folder, {{"format", "pt"}, {"step", std::to_string(summary.steps)}});
+  summary.saving_seconds = saving.seconds();
   return summary;
+}
+
+// Everything is where the log says it is, the summary first of all.
+void conclude(const Plan& plan, const Assembly& made, const fs::path& folder,
+              std::vector<std::string> written, train::RunSummary& summary, train::Sink& sinks) {
+  summary.written = std::move(written);
+  summary.written.push_back((folder / kWeightsFile).string());
+  summary.written.push_back((folder / kSummaryFile).string());
+  if (plan.recipe.logging.trace) summary.written.push_back((folder / *plan.recipe.logging.trace).string());
+  write_atomically(folder / kSummaryFile, report::summary_json(made.info, summary) + "\n");
+  sinks.finish(summary);
 }
 
 }  // namespace
 
 ExitCode run(const Request& request) {
+  check_faults();
   const StopFlag stop;
   device::install_counting_allocator();
   Plan plan = read_plan(request.recipe, request.arguments);
   resolve(plan);
   const fs::path path = plan.recipe.output_dir;
-  RunDir folder(path, plan.resolved(), request.restart);
+  RunDir folder(path, plan, request.restart);
   if (folder.finished()) {
     std::cerr << path.string() << ": this run is finished; --restart trains it anew\n";
     return ExitCode::kDone;
   }
 
   Assembly made = assemble(plan);
+  check_space(*made.model, path);
   if (const fs::path earlier = folder.open(); !earlier.empty()) {
     made.notices.push_back(concat("the earlier run is now ", earlier.string()));
   }
@@ -106,10 +153,14 @@ ExitCode run(const Request& request) {
                                   plan.recipe.logging.log_every));
   std::vector<std::string> written;
   add_file_sinks(plan.recipe.logging, path, sinks, written);
-  const train::RunSummary summary = train_into(path, plan, made, sinks, stop, std::move(written));
-  write_atomically(path / kSummaryFile, report::summary_json(made.info, summary) + "\n");
-  sinks.finish(summary);
-  return exit_code(summary.reason);
+  try {
+    train::RunSummary summary = train_into(path, plan, made, sinks, stop);
+    conclude(plan, made, path, std::move(written), summary, sinks);
+    return exit_code(summary.reason);
+  } catch (const std::exception& error) {
+    salvage(*made.model, path, sinks, error.what());
+    throw;
+  }
 }
 
 }  // namespace gputrain::run

@@ -24,14 +24,21 @@ constexpr const char* kLockFile = ".lock";
 constexpr const char* kHowToGoOn =
     "; --restart moves it aside and begins anew, output_dir=FOLDER trains elsewhere";
 
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  const bool found = fs::exists(path, error);
+  if (!error) return found;
+  throw Error(ExitCode::kFileSystem, concat(path.string(), ": cannot be looked at: ", error.message(),
+                                            "; output_dir=FOLDER trains elsewhere"));
+}
+
 bool ended_by_itself(const fs::path& summary_file) {
-  const nlohmann::json summary =
-      nlohmann::json::parse(read_file(summary_file), nullptr, /*allow_exceptions=*/false);
-  if (!summary.is_object()) return false;
-  const std::string reason = summary.value("reason", "");
+  if (!is_there(summary_file)) return false;
+  const auto summary = nlohmann::json::parse(read_file(summary_file), nullptr, /*allow_exceptions=*/false);
+  if (!summary.is_object() || !summary.contains("reason")) return false;
   for (const auto done :
        {train::StopReason::kEpochs, train::StopReason::kMaxSteps, train::StopReason::kMaxTime}) {
-    if (reason == report::to_word(done)) return true;
+    if (summary["reason"] == report::to_word(done)) return true;
   }
   return false;
 }
@@ -49,16 +56,19 @@ std::string first_difference(const std::string& before, const std::string& now) 
 
 }  // namespace
 
-RunDir::RunDir(fs::path path, const std::string& resolved, bool restart) : path_(std::move(path)) {
+RunDir::RunDir(const fs::path& path, const Plan& plan, bool restart)
+    : path_(fs::absolute(path).lexically_normal()), shown_(path.string()) {
+  if (!path_.has_filename()) path_ = path_.parent_path();  // FOLDER/
   std::error_code ignored;
-  occupied_ = fs::is_directory(path_, ignored) && !fs::is_empty(path_, ignored);
+  if (!is_there(path_) || !fs::is_directory(path_, ignored)) return;
+  occupied_ = !fs::is_empty(path_, ignored);
   if (!occupied_) return;
-  if (!fs::exists(path_ / kLockFile) && !fs::exists(path_ / kResolvedFile)) {
+  if (!is_there(path_ / kLockFile) && !is_there(path_ / kResolvedFile)) {
     throw Error(ExitCode::kUsage,
-                concat(path_.string(), ": holds files, but no run; output_dir=FOLDER trains elsewhere"));
+                concat(shown_, ": holds files, but no run; output_dir=FOLDER trains elsewhere"));
   }
   lock();
-  if (!restart) refuse_or_recognise(resolved);
+  if (!restart) refuse_or_recognise(plan);
 }
 
 RunDir::~RunDir() {
@@ -69,43 +79,47 @@ fs::path RunDir::open() {
   const fs::path aside = occupied_ ? move_aside() : fs::path();
   create_folders(path_);
   lock();
+  if (is_there(path_ / kResolvedFile)) {
+    throw Error(ExitCode::kUsage, concat(shown_, ": another run has begun here meanwhile", kHowToGoOn));
+  }
   return aside;
 }
 
 void RunDir::lock() {
   const fs::path file = path_ / kLockFile;
-  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  // A run that is only looked at may lie where nothing can be written.
+  lock_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (lock_ < 0) lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock_ < 0) {
-    throw Error(ExitCode::kFileSystem, concat(path_.string(), ": cannot be written: ", std::strerror(errno),
+    throw Error(ExitCode::kFileSystem, concat(shown_, ": cannot be written: ", std::strerror(errno),
                                               "; output_dir=FOLDER trains elsewhere"));
   }
   if (flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
-  throw Error(ExitCode::kUsage, concat(path_.string(),
+  throw Error(ExitCode::kUsage, concat(shown_,
                                        ": another process is training here now; wait for it, or "
                                        "output_dir=FOLDER trains elsewhere"));
 }
 
-void RunDir::refuse_or_recognise(const std::string& resolved) {
-  const fs::path there = path_ / kResolvedFile;
-  const std::string before = fs::exists(there) ? read_file(there) : resolved;
-  if (before != resolved) {
-    throw Error(ExitCode::kUsage, concat(path_.string(), ": holds a run of another recipe (",
-                                         first_difference(before, resolved), ")", kHowToGoOn));
+void RunDir::refuse_or_recognise(const Plan& plan) {
+  if (is_there(path_ / kResolvedFile)) {
+    const std::string before = read_plan((path_ / kResolvedFile).string(), {}).identity();
+    if (const std::string now = plan.identity(); before != now) {
+      throw Error(ExitCode::kUsage, concat(shown_, ": holds a run of another recipe (",
+                                           first_difference(before, now), ")", kHowToGoOn));
+    }
   }
-  finished_ = fs::exists(path_ / kSummaryFile) && ended_by_itself(path_ / kSummaryFile);
-  if (!finished_)
-    throw Error(ExitCode::kUsage, concat(path_.string(), ": holds an unfinished run", kHowToGoOn));
+  finished_ = ended_by_itself(path_ / kSummaryFile);
+  if (!finished_) throw Error(ExitCode::kUsage, concat(shown_, ": holds an unfinished run", kHowToGoOn));
 }
 
 fs::path RunDir::move_aside() {
   fs::path aside;
-  for (int number = 1; aside.empty() || fs::exists(aside); ++number)
-    aside = concat(path_.string(), ".", number);
+  for (int number = 1; aside.empty() || is_there(aside); ++number) aside = concat(path_.string(), ".", number);
   std::error_code error;
   fs::rename(path_, aside, error);
   if (error) {
     throw Error(ExitCode::kFileSystem,
-                concat(path_.string(), ": cannot be moved to ", aside.string(), ": ", error.message()));
+                concat(shown_, ": cannot be moved to ", aside.string(), ": ", error.message()));
   }
   close(lock_);
   return aside;

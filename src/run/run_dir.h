@@ -1,5 +1,7 @@
 #pragma once
 
+#include "run/plan.h"
+
 #include <filesystem>
 #include <string>
 
@@ -17,9 +19,8 @@ inline constexpr const char* kSummaryFile = "summary.json";
 // moved aside by open(), to the first free one of NAME.1, NAME.2 ...
 class RunDir {
  public:
-  // Looks at what is there, and creates nothing. `resolved` is the identity of the run: the recipe with every
-  // value.
-  RunDir(std::filesystem::path path, const std::string& resolved, bool restart);
+  // Looks at what is there; a folder that holds no run is not touched.
+  RunDir(const std::filesystem::path& path, const Plan& plan, bool restart);
   ~RunDir();
   RunDir(const RunDir&) = delete;
   RunDir& operator=(const RunDir&) = delete;
@@ -32,11 +33,12 @@ class RunDir {
   std::filesystem::path open();
 
  private:
-  void refuse_or_recognise(const std::string& resolved);
+  void refuse_or_recognise(const Plan& plan);
   std::filesystem::path move_aside();
   void lock();
 
-  std::filesystem::path path_;
+  std::filesystem::path path_;  // absolute, without a slash at its end
+  std::string shown_;           // as the user wrote it
   bool occupied_ = false;
   bool finished_ = false;
   int lock_ = -1;

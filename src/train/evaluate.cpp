@@ -26,12 +26,14 @@ class EvaluationMode {
 
 }  // namespace
 
-EvalRecord evaluate(nn::Module& model, data::Split& split, const objectives::Objective& objective,
-                    std::int64_t micro_batch_size) {
+std::optional<EvalRecord> evaluate(nn::Module& model, data::Split& split,
+                                   const objectives::Objective& objective, std::int64_t micro_batch_size,
+                                   const StopFlag& stop) {
   const EvaluationMode mode(model);
   at::Tensor sums;  // float64 [1 + metrics]: loss, then each metric
   std::int64_t targets = 0;
   for (const auto& ids : data::sequential_batches(split.size(), micro_batch_size)) {
+    if (stop) return std::nullopt;
     const nn::Batch batch = split.batch(ids);
     const at::Tensor output = model(batch.input);
     const at::Tensor part = at::cat({objective.loss_sum(output, batch.target).reshape({1}),

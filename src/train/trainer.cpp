@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include "base/error.h"
 #include "base/fault.h"
 #include "base/process.h"
 #include "base/text.h"
@@ -24,6 +25,8 @@ namespace {
 // How many windows the device may be behind the host: enough to keep it busy, few enough to stop soon.
 constexpr std::size_t kWindowsInFlight = 2;
 
+constexpr double kMostSteps = 1e15;  // more than any run has, and exact in a double
+
 class Trainer {
  public:
   Trainer(const TrainOptions& options, const TrainParts& parts, Sink& sink, const StopFlag& stop,
@@ -42,12 +45,15 @@ class Trainer {
 
   std::optional<StopReason> reached_limit(const data::Window& last) const;
   void train_window(const data::Window& window);
+  at::Tensor run_window(const data::Window& window);
+  double learning_rate() const;
   void run_micro_batch(const data::Window& window, std::size_t micro);
   StepRecord describe_window(const data::Window& window) const;
   void dispatch(StepRecord record, const at::Tensor& values, device::Mark begin);
   bool is_log_step(std::int64_t step) const;
   void deliver(std::size_t leave_in_flight);
   void deliver_one(Pending pending);
+  void forget_passes(std::int64_t micro_batches);
   bool validation_is_due() const;
   void validate();
   std::optional<double> eta_seconds() const;
@@ -65,13 +71,14 @@ class Trainer {
   device::StepClock clock_;
   device::MemoryMeter meter_;
   const std::optional<std::int64_t> total_steps_;
-  std::int64_t validation_steps_ = 0;  // between two validations; 0: by time, or none
+  const std::optional<std::int64_t> validation_steps_;  // between two validations; absent: by time
 
   Stopwatch since_start_;
   Stopwatch since_validation_;
   Stopwatch pace_;  // since the last warm-up step, pauses for validation included
   std::int64_t windows_ = 0;
-  double data_wait_ = 0;  // of the window in work
+  std::int64_t targets_ = 0;  // of the window in work
+  double data_wait_ = 0;      // of the window in work
   device::Mark window_begin_;
   std::deque<Pending> pending_;
   std::optional<EvalRecord> best_;
@@ -94,13 +101,8 @@ Trainer::Trainer(const TrainOptions& options, const TrainParts& parts, Sink& sin
       scalars_(options.device),
       clock_(options.device),
       meter_(options.device),
-      total_steps_(train::total_steps(options, parts.data.train->size())) {
-  const recipe::Interval& every = options_.validate_every;
-  if (every.unit == recipe::Interval::Unit::kSeconds) return;
-  const bool by_epoch = every.unit == recipe::Interval::Unit::kEpochs;
-  const double scale = by_epoch ? static_cast<double>(plan_.steps_per_epoch()) : 1.0;
-  validation_steps_ = std::max<std::int64_t>(std::llround(every.count * scale), 1);
-}
+      total_steps_(train::total_steps(options, parts.data.train->size())),
+      validation_steps_(optim::steps_of(options.validate_every, plan_.steps_per_epoch())) {}
 
 RunSummary Trainer::run() {
   summary_.startup_seconds = seconds_since_process_start();
@@ -112,12 +114,10 @@ RunSummary Trainer::run() {
   while (!stopped_) {
     const data::Window window = plan_.next();
     train_window(window);
-    const std::optional<StopReason> limit = reached_limit(window);
-    if (!limit && !validation_is_due()) continue;
+    if (!reached_limit(window) && !validation_is_due()) continue;
     deliver(0);
-    const bool by_signal = limit == StopReason::kInterrupted || limit == StopReason::kTerminated;
-    if (!stopped_ && !by_signal) validate();
-    if (!stopped_) stopped_ = limit;
+    if (!stopped_ && !stop_) validate();
+    if (!stopped_) stopped_ = reached_limit(window);
   }
   summary_.reason = *stopped_;
   summary_.samples_per_second = throughput_.rate();
@@ -134,20 +134,34 @@ std::optional<StopReason> Trainer::reached_limit(const data::Window& last) const
 
 void Trainer::train_window(const data::Window& window) {
   ++windows_;
-  data_wait_ = 0;
-  std::int64_t targets = 0;
-  for (const auto& ids : window.micro_batches) targets += parts_.data.train->targets(ids);
-  update_.begin(targets);
-  for (std::size_t micro = 0; micro < window.micro_batches.size(); ++micro) run_micro_batch(window, micro);
-
-  StepRecord record = describe_window(window);
-  record.targets = targets;
-  if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "optimizer"})) throw std::bad_alloc();
-  const at::Tensor values = update_.finish(record.learning_rate);
-  sleep_if_asked({.step = windows_, .phase = "step"});
-  dispatch(std::move(record), values, window_begin_);
-  deliver(is_log_step(windows_) ? 0 : kWindowsInFlight);
+  try {
+    const at::Tensor values = run_window(window);
+    sleep_if_asked({.step = windows_, .phase = "step"});
+    dispatch(describe_window(window), values, window_begin_);
+  } catch (const std::exception& error) {
+    if (!device::is_out_of_memory(error)) throw;
+    throw Error(
+        ExitCode::kOutOfMemory,
+        concat("step ", windows_, ": ", device::describe_out_of_memory(error, options_.device),
+               ". A smaller micro_batch_size with more gradient_accumulation_steps needs less memory"));
+  }
+  // A trace shows the weights after this very window.
+  deliver(is_log_step(windows_) || trace_ ? 0 : kWindowsInFlight);
   if (fault_at(FaultKind::kStop, {.step = windows_})) std::raise(SIGTERM);
+}
+
+at::Tensor Trainer::run_window(const data::Window& window) {
+  data_wait_ = 0;
+  targets_ = 0;
+  for (const auto& ids : window.micro_batches) targets_ += parts_.data.train->targets(ids);
+  update_.begin(targets_);
+  for (std::size_t micro = 0; micro < window.micro_batches.size(); ++micro) run_micro_batch(window, micro);
+  if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "optimizer"})) throw std::bad_alloc();
+  return update_.finish(learning_rate());
+}
+
+double Trainer::learning_rate() const {
+  return parts_.optimizer.peak_lr() * parts_.schedule(windows_ - 1);
 }
 
 void Trainer::run_micro_batch(const data::Window& window, std::size_t micro) {
@@ -176,7 +190,8 @@ StepRecord Trainer::describe_window(const data::Window& window) const {
   record.samples_total = window.first_position + record.samples;
   record.epoch = static_cast<double>(record.samples_total) / static_cast<double>(parts_.data.train->size());
   record.micro_batches = static_cast<std::int64_t>(window.micro_batches.size());
-  record.learning_rate = parts_.optimizer.peak_lr() * parts_.schedule(windows_ - 1);
+  record.targets = targets_;
+  record.learning_rate = learning_rate();
   record.data_wait_seconds = data_wait_;
   record.warmup = windows_ <= options_.warmup_steps;
   return record;
@@ -217,6 +232,8 @@ void Trainer::deliver_one(Pending pending) {
   if (!std::isfinite(record.loss) || !std::isfinite(record.grad_norm)) {
     record.skipped = true;
     record.step -= 1;
+    forget_passes(record.micro_batches);
+    for (const Pending& later : pending_) forget_passes(later.record.micro_batches);
     summary_.skipped += 1;
     summary_.problem = concat("update ", record.window, " (samples ", record.samples_total - record.samples,
                               " to ", record.samples_total - 1, " of the run): loss ", shortest(record.loss),
@@ -236,19 +253,29 @@ void Trainer::deliver_one(Pending pending) {
   sink_.step(record);
 }
 
+// Takes forward passes whose effect was undone on the device out of the host's counters (BatchNorm2d's), too.
+void Trainer::forget_passes(std::int64_t micro_batches) {
+  for (auto& [name, value] : parts_.model.named_buffers()) {
+    if (value.scalar_type() == at::kLong) *value.mutable_data_ptr<std::int64_t>() -= micro_batches;
+  }
+}
+
 bool Trainer::validation_is_due() const {
   if (!parts_.data.validation) return false;
-  if (validation_steps_ > 0) return windows_ % validation_steps_ == 0;
+  if (validation_steps_) return windows_ % *validation_steps_ == 0;
   return since_validation_.seconds() >= options_.validate_every.count;
 }
 
 void Trainer::validate() {
   if (!parts_.data.validation || validated_at_ == windows_) return;
-  validated_at_ = windows_;
   Stopwatch timer;
   sleep_if_asked({.step = windows_, .phase = "validation"});
-  EvalRecord record =
-      evaluate(parts_.model, *parts_.data.validation, parts_.objective, options_.validation_micro_batch_size);
+  std::optional<EvalRecord> found = evaluate(parts_.model, *parts_.data.validation, parts_.objective,
+                                             options_.validation_micro_batch_size, stop_);
+  window_begin_ = clock_.record();
+  if (!found) return;
+  validated_at_ = windows_;
+  EvalRecord& record = *found;
   record.seconds = timer.seconds();
   record.step = summary_.steps;
   record.epoch = summary_.epochs;
@@ -264,7 +291,6 @@ void Trainer::validate() {
   summary_.validation_seconds += record.seconds;
   sink_.eval(record);
   since_validation_.restart();
-  window_begin_ = clock_.record();
 }
 
 std::optional<double> Trainer::eta_seconds() const {
@@ -306,8 +332,10 @@ std::int64_t steps_per_epoch(const TrainOptions& options, std::int64_t train_sam
 std::optional<std::int64_t> total_steps(const TrainOptions& options, std::int64_t train_samples) {
   std::optional<std::int64_t> limit = options.max_steps;
   if (options.epochs) {
-    const std::int64_t by_epochs = *options.epochs * steps_per_epoch(options, train_samples);
-    limit = limit ? std::min(*limit, by_epochs) : by_epochs;
+    const double by_epochs =
+        static_cast<double>(*options.epochs) * static_cast<double>(steps_per_epoch(options, train_samples));
+    const auto steps = static_cast<std::int64_t>(std::min(by_epochs, kMostSteps));
+    limit = limit ? std::min(*limit, steps) : steps;
   }
   return limit;
 }

@@ -81,7 +81,8 @@ TEST_CASE("file: a full disk is an error, and the file of before stays", "[base]
   REQUIRE(write(made, "old", 3) == 3);
   close(made);
   const std::string text = error_of([&] { write_atomically(path, "new bytes"); }, ExitCode::kFileSystem);
-  CHECK(text == "cannot write " + path.string() + ": No space left on device");
+  CHECK(text == "cannot write " + path.string() +
+                    ": No space left on device; make room, or train elsewhere with output_dir=FOLDER");
   CHECK(read_file(path) == "old");
   CHECK(folder.entries() == 1);
 }
@@ -96,7 +97,8 @@ TEST_CASE("file: a folder that is missing is an error", "[base]") {
   const Folder folder;
   const std::string text =
       error_of([&] { write_atomically(folder.path / "no" / "a", "x"); }, ExitCode::kFileSystem);
-  CHECK(text == "cannot write " + (folder.path / "no" / "a").string() + ": No such file or directory");
+  CHECK(text == "cannot write " + (folder.path / "no" / "a").string() +
+                    ": No such file or directory; train elsewhere with output_dir=FOLDER");
 }
 
 TEST_CASE("file: a folder in the place of a file is an error", "[base]") {
@@ -135,6 +137,13 @@ TEST_CASE("file: a file where a folder should be is named", "[base]") {
   CHECK(error_of([&] { create_folders(wanted); }, ExitCode::kFileSystem) ==
         "cannot make the folder " + wanted + ": " + (folder.path / "a").string() +
             " is a file; move it or choose another folder");
+}
+
+TEST_CASE("file: the nearest folder that exists is found, also from a relative path", "[base]") {
+  const Folder folder;
+  CHECK(nearest_existing(folder.path / "not" / "yet") == folder.path);
+  CHECK(nearest_existing(folder.path) == folder.path);
+  CHECK(nearest_existing("not/yet") == ".");
 }
 
 TEST_CASE("file: free space is known for a folder that is not there yet", "[base]") {

@@ -26,12 +26,25 @@ int status_of_child(const Act& act) {
 }  // namespace
 
 TEST_CASE("stop flag: a signal raises it and ends nothing", "[base]") {
-  const int signal = GENERATE(SIGINT, SIGTERM);
+  const auto [signal, told] =
+      GENERATE(table<int, int>({{SIGINT, SIGINT}, {SIGTERM, SIGTERM}, {SIGHUP, SIGTERM}}));
+  std::signal(signal, SIG_DFL);
   const StopFlag flag;
   CHECK(!flag);
   std::raise(signal);
   CHECK(flag);
-  CHECK(flag.signal() == signal);
+  CHECK(flag.signal() == told);
+}
+
+TEST_CASE("stop flag: a signal that was ignored stays ignored", "[base]") {
+  const int signal = GENERATE(SIGINT, SIGTERM, SIGHUP);
+  const auto before = std::signal(signal, SIG_IGN);
+  {
+    const StopFlag flag;
+    std::raise(signal);
+    CHECK(!flag);
+  }
+  CHECK(std::signal(signal, before) == SIG_IGN);
 }
 
 TEST_CASE("stop flag: the first signal is the one that counts", "[base]") {
@@ -44,6 +57,7 @@ TEST_CASE("stop flag: the first signal is the one that counts", "[base]") {
 
 TEST_CASE("stop flag: a second SIGINT ends the process at once", "[base]") {
   const int status = status_of_child([] {
+    std::signal(SIGINT, SIG_DFL);
     const StopFlag flag;
     std::raise(SIGINT);
     if (!flag) _exit(8);

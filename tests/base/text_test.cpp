@@ -2,6 +2,7 @@
 
 #include "support/catch.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace gputrain;
@@ -20,6 +21,7 @@ TEST_CASE("text: shortest writes the fewest digits that read back the same", "[b
   CHECK(shortest(0.1 + 0.2) == "0.30000000000000004");
   CHECK(shortest(-std::numeric_limits<double>::max()) == "-1.7976931348623157e+308");
   CHECK(shortest(std::numeric_limits<double>::quiet_NaN()) == "nan");
+  CHECK(shortest(std::copysign(std::numeric_limits<double>::quiet_NaN(), -1.0)) == "nan");
 }
 
 TEST_CASE("text: edit distance counts a swap of neighbours as one edit", "[base]") {
@@ -35,6 +37,8 @@ TEST_CASE("text: the nearest word is one that may have been meant, or none", "[b
   CHECK(nearest("weight_decya", keys) == "weight_decay");
   CHECK(nearest("momentun", keys) == "momentum");
   CHECK(nearest("lr", keys) == "lr");
+  CHECK(nearest("LR", keys) == "lr");
+  CHECK(nearest("Momentun", {"MOMENTUM"}) == "MOMENTUM");
   CHECK(nearest("xyz", keys).empty());
   CHECK(nearest("", keys).empty());
   CHECK(nearest("lr", {}).empty());

@@ -1,5 +1,7 @@
 #include "cli/workshop.h"
 
+#include <sys/mount.h>
+
 // What a user can get wrong: a clear message, the right exit code, nothing lost and nothing left behind.
 namespace gputrain::testing {
 namespace {
@@ -16,6 +18,25 @@ std::string idx_recipe() {
   return "device: cpu\nepochs: 1\nmodel: { name: mlp }\n"
          "data: { name: idx, train_images: images, train_labels: labels, num_classes: 3 }\n";
 }
+
+// A file system of 32 KiB.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::string path) : path_(std::move(path)) {
+    std::filesystem::create_directory(path_);
+    mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=32k") == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) ::umount(path_.c_str());
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  bool mounted() const { return mounted_; }
+
+ private:
+  std::string path_;
+  bool mounted_ = false;
+};
 
 struct IdxShop : Workshop {
   IdxShop() {
@@ -62,7 +83,7 @@ TEST_CASE("mistakes: a recipe that is missing, or a folder", "[cli]") {
   const Workshop shop;
   const Outcome missing = shop.gputrain({"run", "nothing.yaml"});
   CHECK(missing.exit_code == 2);
-  CHECK_THAT(missing.err, ContainsSubstring("nothing.yaml"));
+  CHECK_THAT(missing.err, ContainsSubstring("gputrain: nothing.yaml: 1 problem\n"));
   CHECK_THAT(missing.err, ContainsSubstring("No such file"));
   const Outcome folder = shop.gputrain({"run", "."});
   CHECK(folder.exit_code == 2);
@@ -133,8 +154,9 @@ TEST_CASE("mistakes: data files that are missing, truncated, empty or wrong", "[
   };
   complaint("images", "");
   CHECK_THAT(complaint("images", idx(3, {2, 2, 3}, std::string(11, 'x'))), ContainsSubstring("truncated"));
-  CHECK_THAT(complaint("labels", idx(1, {2}, std::string("\0\3", 2))), ContainsSubstring("label"));
-  CHECK_THAT(complaint("images", idx(3, {0, 2, 3}, "")), ContainsSubstring("no "));
+  CHECK_THAT(complaint("labels", idx(1, {2}, std::string("\0\3", 2))),
+             ContainsSubstring("is 3; expected 0 to 2"));
+  CHECK_THAT(complaint("images", idx(3, {0, 2, 3}, "")), ContainsSubstring("no images"));
   CHECK_THAT(complaint("images", "not an IDX file at all"),
              ContainsSubstring("magic number 0x6E6F7420; expected 0x00000803"));
 }
@@ -155,11 +177,72 @@ TEST_CASE("mistakes: a GPU that is not there", "[cli]") {
   CHECK_FALSE(shop.exists("runs"));
 }
 
+TEST_CASE("mistakes: settings that contradict each other", "[cli]") {
+  const Workshop shop;
+  const Outcome outcome =
+      shop.gputrain({"run", "recipe.yaml", "optimizer.nesterov=true", "optimizer.momentum=0"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, ContainsSubstring("optimizer.nesterov is true and optimizer.momentum is 0"));
+  const Outcome late =
+      shop.gputrain({"run", "recipe.yaml", "lr_scheduler.warmup_steps=100", "precision=tf32"});
+  CHECK(late.exit_code == 0);
+  CHECK_THAT(late.err,
+             ContainsSubstring("the learning rate reaches only 8 % of optimizer.lr within 8 steps"));
+  CHECK_THAT(late.err, ContainsSubstring("inactive on the CPU: precision: tf32"));
+}
+
+TEST_CASE("mistakes: a disk that is really full", "[cli]") {
+  const Workshop shop;
+  const SmallDisk disk(shop.folder / "disk");
+  if (!disk.mounted()) GPUTRAIN_SKIP("mounting needs root");
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "output_dir=disk/run", "epochs=10000"});
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 6);
+  CHECK_THAT(outcome.err, ContainsSubstring("No space left on device"));
+  CHECK_THAT(outcome.err, ContainsSubstring("disk/run/"));
+  const Outcome small = shop.gputrain({"run", "recipe.yaml", "output_dir=disk/big", "model.hidden=[100000]"});
+  CHECK(small.exit_code == 6);
+  CHECK_THAT(small.err, ContainsSubstring("the weights need 1.9 MiB, and "));
+}
+
+TEST_CASE("mistakes: files larger than the limit end the run with 6, not by a signal", "[cli]") {
+  const Workshop shop;
+  const Outcome outcome = shop.gputrain.with_file_limit(4096)({"run", "recipe.yaml", "epochs=1000"});
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 6);
+  CHECK_THAT(outcome.err, ContainsSubstring("File too large"));
+}
+
+TEST_CASE("mistakes: a trace that would replace a file of the run", "[cli]") {
+  const Workshop shop;
+  for (const char* name : {"metrics.jsonl", "model.safetensors"}) {
+    const Outcome outcome =
+        shop.gputrain({"run", "recipe.yaml", "--restart", std::string("logging.trace=") + name});
+    CHECK(outcome.exit_code == 2);
+    CHECK_THAT(outcome.err, ContainsSubstring("a file of the run; choose another name"));
+  }
+}
+
+TEST_CASE("mistakes: the last batch of an epoch has one sample and nothing to normalise over", "[cli]") {
+  const Workshop shop;  // 7 samples of 1x1 px in batches of 2
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "model.name=resnet18"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, ContainsSubstring("batch normalisation gets one value per channel"));
+  CHECK_FALSE(shop.exists("runs"));
+  const Outcome whole = shop.gputrain({"run", "recipe.yaml", "model.name=resnet18", "micro_batch_size=7",
+                                       "gradient_accumulation_steps=2", "epochs=1"});
+  CHECK(whole.exit_code == 0);
+  CHECK_THAT(whole.err, ContainsSubstring("batch normalisation takes its statistics over each micro-batch"));
+}
+
 TEST_CASE("mistakes: the command line", "[cli]") {
   const Workshop shop;
   CHECK(shop.gputrain({}).exit_code == 2);
   CHECK(shop.gputrain({"run"}).exit_code == 2);
-  CHECK(shop.gputrain({"walk", "recipe.yaml"}).exit_code == 2);
+  const Outcome unknown = shop.gputrain({"chekc", "recipe.yaml"});
+  CHECK(unknown.exit_code == 2);
+  CHECK_THAT(unknown.err,
+             ContainsSubstring("chekc is no command; expected run, check or doctor; did you mean check?"));
   CHECK(shop.gputrain({"run", "recipe.yaml", "--fast"}).exit_code == 2);
   const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "optimizer.lr=-1"});
   CHECK(outcome.exit_code == 2);

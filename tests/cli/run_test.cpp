@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 namespace gputrain::testing {
@@ -157,12 +158,78 @@ TEST_CASE("run: a loss that is not a number ends it with 5, names the step, and 
   CHECK(tensors("runs/points") == tensors("before"));
 }
 
+TEST_CASE("run: a log's reader that goes away does not end the run", "[cli]") {
+  const Workshop shop;
+  const Outcome outcome = shop.gputrain.with_closed_stderr()({"run", "recipe.yaml"});
+  CHECK(outcome.exit_code == 0);
+  CHECK(shop.exists("runs/points/model.safetensors"));
+}
+
+TEST_CASE("run: what ended a run is in its log, and its weights are kept", "[cli]") {
+  Workshop shop;
+  shop.gputrain.set("GPUTRAIN_FAULT=oom@step=5,phase=forward");
+  CHECK(shop.gputrain({"run", "recipe.yaml"}).exit_code == 4);
+  CHECK_THAT(shop.read("runs/points/train.log"), ContainsSubstring("failed: step 5: out of memory"));
+  CHECK_THAT(shop.read("runs/points/metrics.jsonl"), ContainsSubstring("failed: step 5: out of memory"));
+  CHECK(shop.exists("runs/points/model.safetensors"));
+}
+
+TEST_CASE("run: a validation is cut short by a signal", "[cli]") {
+  Workshop shop;
+  shop.gputrain.set("GPUTRAIN_FAULT=stop@step=4;sleep@phase=validation,ms=1");
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
+  CHECK(outcome.exit_code == 143);
+  CHECK(of_kind(json_lines(shop.read("runs/points/metrics.jsonl")), "eval").empty());
+}
+
+TEST_CASE("run: how often it logs does not change what the trace shows", "[cli]") {
+  const Workshop shop;
+  const auto updates = [&](const std::string& folder, const std::string& log_every) {
+    const Outcome outcome =
+        shop.gputrain({"run", "recipe.yaml", "output_dir=" + folder, "logging.log_every=" + log_every,
+                       "logging.trace=more/trace.jsonl"});
+    REQUIRE(outcome.exit_code == 0);
+    return of_kind(json_lines(shop.read(folder + "/more/trace.jsonl")), "update");
+  };
+  CHECK(updates("often", "1") == updates("seldom", "100"));
+}
+
+TEST_CASE("run: the folder's spelling and what is logged do not make another run", "[cli]") {
+  const Workshop shop;
+  REQUIRE(shop.gputrain({"run", "recipe.yaml"}).exit_code == 0);
+  for (const char* other : {"output_dir=runs/points/", "output_dir=./runs/points", "logging.log_every=7"}) {
+    const Outcome outcome = shop.gputrain({"run", "recipe.yaml", other});
+    INFO(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK_THAT(outcome.err, ContainsSubstring("this run is finished"));
+  }
+  CHECK(shop.gputrain({"run", "recipe.yaml", "--restart", "--output-dir", "runs/points/"}).exit_code == 0);
+  CHECK(shop.exists("runs/points.1/model.safetensors"));
+}
+
+TEST_CASE("run: batch norm counts the passes that were trained on, and no others", "[cli]") {
+  Workshop shop;
+  shop.gputrain.set("GPUTRAIN_FAULT=nan@step=3,micro=0");
+  // 7 samples of 1x1 px as one batch: each update is one pass.
+  const Outcome outcome =
+      shop.gputrain({"run", "recipe.yaml", "model.name=resnet18", "micro_batch_size=7", "epochs=5"});
+  REQUIRE(outcome.exit_code == 5);
+  const std::string file = shop.read("runs/points/model.safetensors");
+  const auto header_size = *reinterpret_cast<const std::uint64_t*>(file.data());
+  const auto header = nlohmann::json::parse(file.substr(8, header_size));
+  const std::size_t begin = header.at("bn1.num_batches_tracked").at("data_offsets").at(0);
+  std::int64_t passes = 0;
+  std::memcpy(&passes, file.data() + 8 + header_size + begin, sizeof passes);
+  CHECK(passes == 2);
+}
+
 TEST_CASE("run: out of memory ends with 4", "[cli]") {
   Workshop shop;
   shop.gputrain.set("GPUTRAIN_FAULT=oom@step=2,phase=backward");
   const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
   CHECK(outcome.exit_code == 4);
-  CHECK_THAT(outcome.err, ContainsSubstring("out of memory"));
+  CHECK_THAT(outcome.err, ContainsSubstring("gputrain: step 2: out of memory on cpu"));
+  CHECK_THAT(outcome.err, ContainsSubstring(". A smaller micro_batch_size"));
 }
 
 }  // namespace gputrain::testing

@@ -134,6 +134,18 @@ TEST_CASE("idx data set: a label out of range names its file and record", "[data
           folder.path("train-labels") + " is 2 and data.num_classes is auto");
 }
 
+TEST_CASE("idx data set: labels of one class alone are refused, unless more classes are named", "[data]") {
+  const TempFolder folder;
+  IdxOptions options = small_files(folder);
+  options.train_labels = folder.write("zeros", idx_labels({0, 0, 0}));
+  CHECK(error_of(options, ExitCode::kData) ==
+        folder.path("zeros") +
+            ": every label is 0; training needs at least 2 classes; is this the right file, or should "
+            "data.num_classes be given?");
+  options.num_classes = 3;
+  CHECK(build_idx(options, kCpu).num_classes == 3);
+}
+
 TEST_CASE("idx data set: more classes than labels show is allowed", "[data]") {
   const TempFolder folder;
   IdxOptions options = small_files(folder);

@@ -76,6 +76,26 @@ TEST_CASE("testing.linear: batches are [samples, features, 1, 1] with the values
   REQUIRE_THROWS_WITH(set.train->batch({3}), "sample 3 of a split of 3");
 }
 
+TEST_CASE("testing.linear: batches have the memory order that was asked for", "[data]") {
+  const TempFolder folder;
+  TestingLinearOptions options;
+  options.path = folder.write("train.txt", "1 0.5 -2\n0 3 4\n");
+  for (const bool channels_last : {true, false}) {
+    const DataContext context{at::Device(at::kCPU), 1, channels_last};
+    const at::Tensor input = build_testing_linear(options, context).train->batch({0, 1}).input;
+    CHECK(input.strides() == (channels_last ? at::IntArrayRef({2, 1, 2, 2}) : at::IntArrayRef({2, 1, 1, 1})));
+    CHECK(input[0][1].item<float>() == -2);
+  }
+}
+
+TEST_CASE("testing.linear: labels of one class alone are refused", "[data]") {
+  const TempFolder folder;
+  TestingLinearOptions options;
+  options.path = folder.write("train.txt", "0 1\n0 2\n");
+  REQUIRE_THROWS_WITH(build_testing_linear(options, kCpu),
+                      ContainsSubstring("train.txt: every label is 0; training needs at least 2 classes"));
+}
+
 TEST_CASE("testing.linear: files that are missing, folders or do not fit are named", "[data]") {
   const TempFolder folder;
   TestingLinearOptions options;
@@ -85,10 +105,10 @@ TEST_CASE("testing.linear: files that are missing, folders or do not fit are nam
                       folder.path("none") + ": cannot be read; expected a text file");
   options.path = folder.path();
   REQUIRE_THROWS_WITH(build_testing_linear(options, kCpu), ContainsSubstring(": is a folder"));
-  options.path = folder.write("train.txt", "1 1 2\n");
-  options.num_classes = 1;
+  options.path = folder.write("train.txt", "2 1 2\n");
+  options.num_classes = 2;
   REQUIRE_THROWS_WITH(build_testing_linear(options, kCpu),
-                      folder.path("train.txt") + ": largest label is 1; expected 0 to 0 for 1 classes");
+                      folder.path("train.txt") + ": largest label is 2; expected 0 to 1 for 2 classes");
   options.num_classes = 5;
   options.validation_path = folder.write("val.txt", "0 1\n");
   REQUIRE_THROWS_WITH(build_testing_linear(options, kCpu),

@@ -1,10 +1,13 @@
 #include "device/device.h"
+#include "device/machine.h"
 #include "support/catch.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
 #include <cstdlib>
+#include <optional>
+#include <string>
 
 using gputrain::device::configure;
 
@@ -23,13 +26,25 @@ void check_tf32(bool expected) {
 
 class Variable {
  public:
-  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
-  ~Variable() { ::unsetenv(name_); }
+  explicit Variable(const char* name, const char* value = nullptr) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    set(value);
+  }
+  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
 
  private:
+  void set(const char* value) {
+    if (value == nullptr) {
+      ::unsetenv(name_);
+    } else {
+      ::setenv(name_, value, 1);
+    }
+  }
+
   const char* name_;
+  std::optional<std::string> before_;
 };
 
 }  // namespace
@@ -48,15 +63,39 @@ TEST_CASE("configure: cuDNN's benchmark mode follows the recipe", "[device]") {
   CHECK_FALSE(at::globalContext().benchmarkCuDNN());
 }
 
-TEST_CASE("configure: the number of CPU threads is set, and left alone when absent", "[device]") {
+TEST_CASE("configure: the number of CPU threads is set, and OMP_NUM_THREADS left alone without one",
+          "[device]") {
+  const Variable given("OMP_NUM_THREADS", "3");
   configure(kCpu, false, false, 3);
   CHECK(at::get_num_threads() == 3);
   configure(kCpu, false, false, std::nullopt);
   CHECK(at::get_num_threads() == 3);
 }
 
+TEST_CASE("configure: without any word about threads there are no more than cores to use", "[device]") {
+  const int cores = gputrain::device::usable_cores();
+  const Variable not_given("OMP_NUM_THREADS");
+  at::set_num_threads(cores + 1);
+  CHECK(configure(kCpu, false, false, std::nullopt).empty());
+  CHECK(at::get_num_threads() == cores);
+  at::set_num_threads(1);
+  configure(kCpu, false, false, std::nullopt);
+  CHECK(at::get_num_threads() == 1);
+}
+
+TEST_CASE("configure: more threads than cores to use are a notice", "[device]") {
+  const int cores = gputrain::device::usable_cores();
+  const auto notices = configure(kCpu, false, false, cores + 1);
+  REQUIRE(notices.size() == 1);
+  CHECK_THAT(notices[0], ContainsSubstring("cpu.threads is " + std::to_string(cores + 1)) &&
+                             ContainsSubstring("may use " + std::to_string(cores) + " core") &&
+                             ContainsSubstring("write cpu.threads: auto"));
+  CHECK(configure(kCpu, false, false, cores).empty());
+}
+
 TEST_CASE("configure: NVIDIA_TF32_OVERRIDE that contradicts the precision is a notice on a GPU alone",
           "[device]") {
+  configure(kCpu, false, false, 1);
   const Variable off("NVIDIA_TF32_OVERRIDE", "0");
   const auto notices = configure(kGpu, true, false, std::nullopt);
   REQUIRE(notices.size() == 1);

@@ -106,6 +106,26 @@ TEST_CASE("doctor: a GPU that this build cannot use is a problem with what to do
   CHECK(about(diagnosis, "NVIDIA GeForce RTX 3060").found == "12.0 GiB, not visible to this program");
 }
 
+TEST_CASE("doctor: a GPU that this program does not see is one note, whatever its state", "[device]") {
+  Environment environment = healthy();
+  Gpu hidden = environment.gpus[0];
+  hidden.index.reset();
+  hidden.name = "NVIDIA H200";
+  hidden.uuid = "GPU-2";
+  hidden.memory->free = kGiB;
+  hidden.nvml->processes = {{4242, 7 * kGiB, "python3"}};
+  hidden.nvml->power_limit_watts = 80.0;
+  hidden.nvml->default_power_limit_watts = 130.0;
+  hidden.nvml->pcie_width = 4;
+  hidden.nvml->pcie_width_max = 16;
+  hidden.nvml->throttling = {"temperature (hardware)"};
+  environment.gpus.push_back(hidden);
+  const Diagnosis diagnosis = diagnose(environment);
+  CHECK(about(diagnosis, "NVIDIA H200").level == Level::kNote);
+  CHECK(std::count_if(diagnosis.findings.begin(), diagnosis.findings.end(),
+                      [](const Finding& finding) { return finding.level != Level::kOk; }) == 1);
+}
+
 TEST_CASE("doctor: an old driver is a problem that names both versions and the driver to install",
           "[device]") {
   Environment environment = healthy();

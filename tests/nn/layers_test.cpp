@@ -28,7 +28,7 @@ at::Tensor buffer(const Module& module, const std::string& wanted) {
 
 // Channel values 1, 2, 3, 4: mean 2.5, variance 1.25, unbiased 5/3; momentum 0.1 from mean 0 and variance 1.
 TEST_CASE("batch norm: running statistics move once per training pass, and never in evaluation", "[nn]") {
-  BatchNorm2d norm(1, init());
+  BatchNorm2d norm(1);
   const at::Tensor input = at::arange(1, 5, at::kFloat).view({2, 1, 1, 2});
   const at::Tensor output = norm(input);
   CHECK(output.view({4})[0].item<double>() == Approx(-1.5 / std::sqrt(1.25 + 1e-5)));
@@ -43,7 +43,7 @@ TEST_CASE("batch norm: running statistics move once per training pass, and never
 }
 
 TEST_CASE("batch norm: one value per channel is refused in training, fine in evaluation", "[nn]") {
-  BatchNorm2d norm(3, init());
+  BatchNorm2d norm(3);
   CHECK_THROWS_WITH(norm(at::ones({1, 3, 1, 1})), ContainsSubstring("one value per channel"));
   norm.train(false);
   CHECK_NOTHROW(norm(at::ones({1, 3, 1, 1})));
@@ -62,7 +62,7 @@ TEST_CASE("linear: input times weight transposed plus bias", "[nn]") {
 
 TEST_CASE("residual unit: relu(norm(conv(x)) + shortcut)", "[nn]") {
   Conv2d conv({.in = 2, .out = 3, .kernel = 1}, init());
-  BatchNorm2d norm(3, init());
+  BatchNorm2d norm(3);
   norm.train(false);
   const at::Tensor x = at::randn({2, 2, 4, 5});
   const at::Tensor shortcut = at::randn({2, 3, 4, 5});
@@ -74,7 +74,7 @@ TEST_CASE("module: moving keeps values and handles, orders weights channels-last
           "[nn]") {
   Sequential block;
   block.push(std::make_unique<Conv2d>(Conv2dShape{.in = 3, .out = 5, .kernel = 3}, init()));
-  block.push(std::make_unique<BatchNorm2d>(5, init()));
+  block.push(std::make_unique<BatchNorm2d>(5));
   const at::Tensor weight = block.named_parameters()[0].second;
   const at::Tensor before = weight.detach().clone();
 

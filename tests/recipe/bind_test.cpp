@@ -126,6 +126,8 @@ TEST_CASE("bind: integers are digits in range", "[recipe]") {
                                        {"'16'", "expected an integer (without quotes)"},
                                        {"''", "expected an integer (without quotes)"},
                                        {"ten", "expected an integer"},
+                                       {"+-5", "expected an integer"},
+                                       {"-+5", "expected an integer"},
                                        {"0", "expected steps >= 1"},
                                        {"-1", "expected steps >= 1"}}));
   CHECK_THAT(problem_of("steps: " + text + "\n"), Catch::Matchers::EndsWith("; " + expected));
@@ -190,6 +192,10 @@ TEST_CASE("bind: durations and intervals are read with their unit", "[recipe]") 
   for (const std::string text : {"0", "-1", "1.5", "0ep", "ep", "0s", "'100'", "often", "[1]", "~"}) {
     CHECK_THAT(problem_of("every: " + text + "\n"),
                Catch::Matchers::EndsWith("; expected steps (100), epochs (1ep) or time (30min), above 0"));
+  }
+  for (const std::string text : {"1000000000001", "1e13ep", "99999999999999s"}) {
+    CHECK_THAT(problem_of("every: " + text + "\n"),
+               Catch::Matchers::EndsWith("; expected at most 1000000000000 steps, epochs or seconds"));
   }
 }
 

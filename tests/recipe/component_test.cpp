@@ -49,6 +49,14 @@ TEST_CASE("component: a name that does not exist is refused with those that do",
   CHECK(text_of(problems) ==
         "a.yaml:1:8: model.name is vti; expected mlp or vit; did you mean vit?\n"
         "a.yaml: model.name is missing; expected mlp or vit");
+  problems.clear();
+  choose(all(), chosen("", "{name: [vit]}"), "model", problems);
+  choose(all(), chosen("", "{name: ~}"), "model", problems);
+  choose(all(), chosen("VIT", "{name: VIT}"), "model", problems);
+  CHECK(text_of(problems) ==
+        "a.yaml:1:8: model.name is a list; expected mlp or vit\n"
+        "a.yaml:1:2: model.name is null; expected mlp or vit\n"
+        "a.yaml:1:8: model.name is VIT; expected mlp or vit; did you mean vit?");
 }
 
 TEST_CASE("component: the keys of all are listed by path", "[recipe]") {

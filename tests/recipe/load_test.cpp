@@ -104,6 +104,25 @@ TEST_CASE("load: only devices that can exist are accepted", "[recipe]") {
   }
 }
 
+TEST_CASE("load: counts that no run reaches are refused, before sums of them overflow", "[recipe]") {
+  const auto [line, expected] = GENERATE(table<std::string, std::string>(
+      {{"epochs: 1000000000001", "expected 1 <= epochs <= 1000000000000 or ~"},
+       {"max_steps: 9223372036854775807", "expected 1 <= max_steps <= 1000000000000 or ~"},
+       {"micro_batch_size: 1000000001", "expected 1 <= micro_batch_size <= 1000000000"},
+       {"gradient_accumulation_steps: 1000000001", "expected 1 <= gradient_accumulation_steps <= 1000000000"},
+       {"logging: {log_every: 1000000000001}", "expected 1 <= log_every <= 1000000000000"},
+       {"logging: {warmup_steps: 1000000000001}", "expected 0 <= warmup_steps <= 1000000000000"},
+       {"validation: {micro_batch_size: 1000000001}",
+        "expected 1 <= micro_batch_size <= 1000000000 or auto"}}));
+  CHECK_THAT(problems_with("max_time: 1h\n" + line + "\n"), Catch::Matchers::EndsWith("; " + expected));
+}
+
+TEST_CASE("load: a path in the place of a key is told how to be written", "[recipe]") {
+  CHECK(problems_with("max_steps: 1\noptimizer.momentum: 0.1\nseed.x: 1\n") ==
+        "tiny.yaml:2:1: optimizer.momentum is not a key of the recipe; write optimizer: {momentum: ...}\n" +
+            problems_with("max_steps: 1\n\nseed.x: 1\n"));
+}
+
 TEST_CASE("load: any of the three limits ends a run", "[recipe]") {
   CHECK(problems_with("epochs: 1\n").empty());
   CHECK(problems_with("max_time: 2h\n").empty());

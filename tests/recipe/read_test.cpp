@@ -91,9 +91,14 @@ TEST_CASE("read: mistakes of syntax are explained where they are", "[recipe]") {
   const auto [text, expected] = GENERATE(table<std::string, std::string>(
       {{"a:\n\tb: 1\n", "a.yaml:2:2: a tab indents this line; expected spaces"},
        {"a:\n  b: 1\n\tc: 1\n", "a.yaml:3:2: a tab indents this line; expected spaces"},
-       {"a: \"x\nb: 1\n", "a.yaml:4:1: the closing quotation mark of a text is missing"},
-       {"a: [1\n", "a.yaml:3:1: the closing ] of a list is missing"},
-       {"a: {b: 1\n", "a.yaml:3:1: the closing } of a map is missing"},
+       {"a: \"x\nb: 1\n", "a.yaml:1:4: the closing quotation mark of a text is missing"},
+       {"a: [1\n", "a.yaml:1:4: the closing ] of a list is missing"},
+       {"a: {b: 1\n", "a.yaml:1:4: the closing } of a map is missing"},
+       {"a: it's # [\nb: [\"x]\", {c: 1}\n", "a.yaml:2:4: the closing ] of a list is missing"},
+       {"a: 'it''s'\nb: '\xC3\xA4' # '\n\xC3\xA4: {c: \"\\\"\"\n",
+        "a.yaml:3:4: the closing } of a map is missing"},
+       {"a: {b: 1,\n", "a.yaml:1:4: the closing } of a map is missing"},
+       {"a: {b: 'x}\nc: 1\n", "a.yaml:1:8: the closing quotation mark of a text is missing"},
        {"a: 1\n  b: 2\n",
         "a.yaml:2:4: this colon is out of place; is the line indented too far, or is text not in quotes?"},
        {"a: !!int 1\n",
@@ -177,6 +182,12 @@ TEST_CASE("read: a value of the command line is data unless it starts like YAML"
   REQUIRE(list.list.size() == 2);
   CHECK(list.list[1].find("a")->origin.text() == "argument key=value");
   CHECK(problems.empty());
+  read_value("a\xFF", origin, problems);
+  read_value("a\x01", origin, problems);
+  CHECK(text_of(problems) ==
+        "argument key=value: byte 0xff is not UTF-8\n"
+        "argument key=value: byte 0x01 is a control character");
+  problems.clear();
   read_value("[1", origin, problems);
   read_value("\"a", origin, problems);
   CHECK(text_of(problems) ==

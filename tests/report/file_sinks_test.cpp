@@ -167,10 +167,12 @@ TEST_CASE("metrics.jsonl: a file that cannot be written is named, with the reaso
   std::filesystem::create_symlink("/dev/full", folder / "metrics.jsonl");
   const auto sink = report::jsonl_sink(folder / "metrics.jsonl", noon);
   CHECK(error_of([&] { sink->step(step_record(1)); }) ==
-        "cannot write " + (folder / "metrics.jsonl").string() + ": No space left on device");
+        "cannot write " + (folder / "metrics.jsonl").string() +
+            ": No space left on device; make room, or train elsewhere with output_dir=FOLDER");
   std::filesystem::create_directory(folder / "a-folder");
   CHECK(error_of([&] { report::jsonl_sink(folder / "a-folder", noon); }) ==
-        "cannot write " + (folder / "a-folder").string() + ": Is a directory");
+        "cannot write " + (folder / "a-folder").string() +
+            ": Is a directory; train elsewhere with output_dir=FOLDER");
 }
 
 TEST_CASE("metrics.jsonl: a disk that fills up in mid-line leaves whole lines", "[report]") {
@@ -183,7 +185,8 @@ TEST_CASE("metrics.jsonl: a disk that fills up in mid-line leaves whole lines", 
     const FileSizeLimit limit(before.size() + 10);
     error = error_of([&] { sink->notice("does not fit"); });
   }
-  CHECK(error == "cannot write " + (folder / "metrics.jsonl").string() + ": File too large");
+  CHECK(error == "cannot write " + (folder / "metrics.jsonl").string() +
+                     ": File too large; train elsewhere with output_dir=FOLDER");
   CHECK(text_of(folder / "metrics.jsonl") == before);
 }
 
@@ -221,6 +224,22 @@ TEST_CASE("evals.csv: a row for each evaluation, odd names in quotes", "[report]
         "235,1,10000,0.412,accuracy,0.852,235,1.2,0.852,0.996\n");
 }
 
+TEST_CASE("evals.csv: without an evaluation there is no such file", "[report]") {
+  const TemporaryFolder folder;
+  report::csv_sink(folder.path())->step(step_record(1));
+  CHECK(std::filesystem::exists(folder / "metrics.csv"));
+  CHECK_FALSE(std::filesystem::exists(folder / "evals.csv"));
+}
+
+TEST_CASE("metrics.csv: a NaN is nan, whatever its sign bit", "[report]") {
+  const TemporaryFolder folder;
+  train::StepRecord record;
+  record.loss = std::copysign(kNan, -1.0);
+  report::csv_sink(folder.path())->step(record);
+  CHECK_THAT(lines_of(folder / "metrics.csv").at(1), ContainsSubstring(",nan,"));
+  CHECK_THAT(lines_of(folder / "metrics.csv").at(1), !ContainsSubstring("-nan"));
+}
+
 TEST_CASE("metrics.csv: a second part of the run goes on without a second header", "[report]") {
   const TemporaryFolder folder;
   report::csv_sink(folder.path())->eval(eval_record());
@@ -252,7 +271,8 @@ TEST_CASE("train.log: a full disk is an error that names the file", "[report]") 
   std::filesystem::create_symlink("/dev/full", folder / "train.log");
   const auto sink = report::log_file(folder / "train.log", 1);
   CHECK(error_of([&] { sink->notice("x"); }) ==
-        "cannot write " + (folder / "train.log").string() + ": No space left on device");
+        "cannot write " + (folder / "train.log").string() +
+            ": No space left on device; make room, or train elsewhere with output_dir=FOLDER");
 }
 
 TEST_CASE("crc32c: the values of RFC 3720, and nothing", "[report]") {
@@ -271,7 +291,8 @@ TEST_CASE("tensorboard: a full disk is an error that names the file", "[report]"
   const TemporaryFolder folder;
   std::filesystem::create_symlink("/dev/full", folder / "events");
   CHECK(error_of([&] { report::tensorboard_sink(folder / "events", noon); }) ==
-        "cannot write " + (folder / "events").string() + ": No space left on device");
+        "cannot write " + (folder / "events").string() +
+            ": No space left on device; make room, or train elsewhere with output_dir=FOLDER");
 }
 
 TEST_CASE("tensorboard: TensorBoard itself reads the scalars back", "[report][python]") {

@@ -200,6 +200,15 @@ test_a_gpu_too_old_for_cuda_13_is_refused() {
   expect_said "the GPU has compute capability 6.1; gputrain needs 7.5"
 }
 
+test_a_gpu_too_old_beside_a_newer_one_is_passed_over() {
+  gpu 580.95.05 6.1 8.9
+  run quickstart --dry-run
+  expect_status 0
+  expect_said "the GPU with compute capability 6.1 is passed over"
+  expect_said "-DCMAKE_CUDA_ARCHITECTURES=89-real"
+  expect_unsaid "61-real"
+}
+
 test_every_kind_of_gpu_in_the_machine_is_built_for_once() {
   gpu 580.95.05 8.9 7.5 8.9
   run quickstart --dry-run
@@ -227,6 +236,45 @@ test_an_option_without_its_value_is_refused() {
   run quickstart --archs
   expect_status 1
   expect_said "--archs needs a value"
+}
+
+test_an_option_may_have_its_value_behind_an_equals_sign() {
+  run quickstart --cuda --archs=86 --preset=dev --dry-run
+  expect_status 0
+  expect_said "would configure: cmake --preset dev"
+  expect_said "-DCMAKE_CUDA_ARCHITECTURES=86"
+}
+
+test_an_unknown_option_of_quickstart_is_refused_at_once() {
+  run quickstart --arch=86
+  expect_status 1
+  expect_said "there is no option --arch=86; did you mean --archs?"
+  expect_said "quickstart -- epochs=1"
+  run quickstart -x
+  expect_status 1
+  expect_said "there is no option -x"
+  run quickstart --cpu --dry-run -- --resume
+  expect_status 0
+  expect_said "--restart --resume"
+}
+
+test_a_preset_without_cuda_means_the_cpu_set() {
+  gpu 470.256.02 8.6
+  run quickstart --preset asan --dry-run
+  expect_status 0
+  expect_said "LibTorch: cpu (asked for)"
+  expect_said "-DGPUTRAIN_CUDA=OFF"
+  run quickstart --cuda --preset asan --dry-run
+  expect_status 1
+  expect_said "--preset asan builds without CUDA, and cuda was asked for"
+}
+
+test_a_relative_cache_is_one_in_the_folder_of_the_call() {
+  with=("XDG_CACHE_HOME=my-cache")
+  cd "$sandbox/home" || exit
+  run quickstart --cpu --dry-run
+  expect_status 0
+  expect_said "-DTorch_DIR=$sandbox/home/my-cache/gputrain/sets/"
 }
 
 # A LibTorch of the user's: its version, and the CUDA runtime that it was linked with (- for none).

@@ -10,6 +10,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -29,6 +30,18 @@ class Program {
 
   // Environment variables for the runs to come: "GPUTRAIN_FAULT=stop@step=4".
   void set(const std::string& variable) { environment_.push_back(variable); }
+
+  // The same with the largest size of a file limited, or with standard error a pipe that nobody reads.
+  Program with_file_limit(unsigned long bytes) const {
+    Program limited = *this;
+    limited.file_limit_ = bytes;
+    return limited;
+  }
+  Program with_closed_stderr() const {
+    Program deaf = *this;
+    deaf.closed_stderr_ = true;
+    return deaf;
+  }
 
   // `while_running` may send signals; it gets the process number.
   Outcome operator()(const std::vector<std::string>& arguments,
@@ -50,9 +63,21 @@ class Program {
   [[noreturn]] void exec(const std::vector<std::string>& arguments, const std::filesystem::path& out,
                          const std::filesystem::path& err) const {
     const std::string binary = binary_path();
+    // Tests that a shell started in the background have SIGINT ignored, and gputrain would keep it so.
+    std::signal(SIGINT, SIG_DFL);
     if (::chdir(directory_.c_str()) != 0 || !std::freopen(out.c_str(), "w", stdout) ||
         !std::freopen(err.c_str(), "w", stderr)) {
       ::_exit(99);
+    }
+    if (file_limit_ > 0) {
+      const rlimit limit{file_limit_, file_limit_};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    if (closed_stderr_) {
+      int ends[2];
+      if (::pipe(ends) != 0 || ::dup2(ends[1], STDERR_FILENO) < 0) ::_exit(97);
+      ::close(ends[0]);
+      ::close(ends[1]);
     }
     for (const std::string& variable : environment_) {
       const auto equals = variable.find('=');
@@ -67,6 +92,8 @@ class Program {
 
   std::filesystem::path directory_;
   std::vector<std::string> environment_;
+  unsigned long file_limit_ = 0;
+  bool closed_stderr_ = false;
 };
 
 }  // namespace gputrain::testing

@@ -68,7 +68,7 @@ TEST_CASE("update: a value that is not finite changes nothing, then and later, r
   nn::Sequential model;
   const nn::Init init = nn::init_on_cpu(1);
   model.push(std::make_unique<nn::Conv2d>(nn::Conv2dShape{.in = 1, .out = 2, .kernel = 1}, init));
-  model.push(std::make_unique<nn::BatchNorm2d>(2, init));
+  model.push(std::make_unique<nn::BatchNorm2d>(2));
   const at::Tensor flat = model.to(at::kCPU, true);
   class Mean : public Square {
    public:

@@ -2,8 +2,11 @@
 
 #include "models/model.h"
 
+// The rows of all.cpp.
 namespace gputrain::models {
 
+ModelComponent mlp();
+ModelComponent convnet();
 ModelComponent resnet18();
 ModelComponent resnet34();
 ModelComponent resnet50();

@@ -1,9 +1,0 @@
-#pragma once
-
-#include "optim/optimizer.h"
-
-namespace gputrain::optim {
-
-OptimizerComponent adamw();
-
-}  // namespace gputrain::optim
