@@ -65,5 +65,5 @@ if(GPUTRAIN_CUDA)
   target_include_directories(torch::cuda SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
   # libtorch_cuda registers its operators when it is loaded; no symbol of ours asks for it.
   target_link_libraries(torch::cuda INTERFACE torch::cpu torch::c10_cuda
-    -Wl,--no-as-needed ${GPUTRAIN_TORCH_LIB}/libtorch_cuda.so -Wl,--as-needed ${GPUTRAIN_CUDART})
+    -Wl,--no-as-needed ${GPUTRAIN_TORCH_LIB}/libtorch_cuda.so ${GPUTRAIN_CUDART} -Wl,--as-needed)
 endif()

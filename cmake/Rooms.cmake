@@ -51,6 +51,9 @@ function(gputrain_tests name)
   target_compile_definitions(test_${name} PRIVATE
     GPUTRAIN_BINARY_PATH="${PROJECT_BINARY_DIR}/bin/gputrain" GPUTRAIN_SOURCE_PATH="${PROJECT_SOURCE_DIR}")
   target_link_libraries(test_${name} PRIVATE gputrain_options gputrain_${name} gputrain_test_main)
+  if(ROOM_TORCH AND GPUTRAIN_CUDA)
+    target_link_libraries(test_${name} PRIVATE torch::cuda)
+  endif()
   set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   catch_discover_tests(test_${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
     PROPERTIES TIMEOUT 300 SKIP_REGULAR_EXPRESSION "gputrain-test-skipped" LABELS ${name}

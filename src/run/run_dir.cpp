@@ -114,7 +114,8 @@ void RunDir::refuse_or_recognise(const Plan& plan) {
 
 fs::path RunDir::move_aside() {
   fs::path aside;
-  for (int number = 1; aside.empty() || is_there(aside); ++number) aside = concat(path_.string(), ".", number);
+  for (int number = 1; aside.empty() || is_there(aside); ++number)
+    aside = concat(path_.string(), ".", number);
   std::error_code error;
   fs::rename(path_, aside, error);
   if (error) {

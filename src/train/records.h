@@ -24,7 +24,7 @@ struct RunInfo {
   std::int64_t parameters = 0;
   std::int64_t train_samples = 0;
   std::int64_t validation_samples = 0;
-  std::optional<std::int64_t> memory_limit_bytes;  // of `device`: what the card has
+  std::optional<std::int64_t> memory_limit_bytes;  // of `device`: what the card, or the machine of a CPU, has
 };
 
 // One window: an update, or a window that was skipped.
