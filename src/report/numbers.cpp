@@ -1,5 +1,6 @@
 #include "report/numbers.h"
 
+#include "base/text.h"
 #include "base/units.h"
 
 #include <cmath>
@@ -59,7 +60,11 @@ std::string milliseconds_text(std::optional<double> seconds) {
 }
 
 std::string seconds_text(double seconds) {
-  return seconds < 59.95 ? fixed(seconds, 1) + " s" : format_duration(seconds);
+  if (seconds < 59.95) return fixed(seconds, 1) + " s";
+  const auto whole = std::llround(seconds);
+  if (whole >= 3600) return format_duration(seconds);
+  const std::string rest = std::to_string(whole % 60);
+  return concat(whole / 60, rest.size() < 2 ? "m 0" : "m ", rest, "s");
 }
 
 }  // namespace gputrain::report

@@ -16,6 +16,6 @@ std::string scientific(double value);                     // 1.0e-01
 std::string rate_text(std::optional<double> per_second);  // 6,139; 826; 82.6; 8.26
 std::string percent_text(double fraction, int decimals);  // 85.2%
 std::string milliseconds_text(std::optional<double> seconds);  // 155 ms; 15.5 ms; 1.55 ms
-std::string seconds_text(double seconds);                      // 1.2 s; from a minute on 13m, 1h 02m
+std::string seconds_text(double seconds);                      // 1.2 s; 1m 05s; from an hour on 1h 02m
 
 }  // namespace gputrain::report

@@ -138,7 +138,8 @@ TEST_CASE("async scalars: a buffer dropped on its way is filled in order by the 
   Busy busy;
   busy.keep();
   for (int i = 0; i < 2000; ++i) scalars.copy(at::full({4}, i, at::TensorOptions(kGpu).dtype(at::kFloat)));
-  CHECK(scalars.copy(at::full({4}, 5000, at::TensorOptions(kGpu))).wait() == std::vector<double>(4, 5000));
+  CHECK(scalars.copy(at::full({4}, 5000, at::TensorOptions(kGpu).dtype(at::kFloat))).wait() ==
+        std::vector<double>(4, 5000));
 }
 
 TEST_CASE("step clock: on the CPU it measures time as it passes", "[device]") {

@@ -169,5 +169,7 @@ TEST_CASE("numbers: small and large values stay readable", "[report]") {
   CHECK(report::loss_text(-kNan) == "nan");
   CHECK(report::norm_text(0.004) == "4.0e-03");
   CHECK(report::percent_text(kNan, 1) == "n/a");
-  CHECK(report::seconds_text(59.97) == "1m");
+  CHECK(report::seconds_text(59.97) == "1m 00s");
+  CHECK(report::seconds_text(116.4) == "1m 56s");
+  CHECK(report::seconds_text(3725) == "1h 02m");
 }

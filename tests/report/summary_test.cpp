@@ -10,20 +10,21 @@ using namespace gputrain::testing;
 
 TEST_CASE("summary: says what was done, how well, how fast, in what memory and time, and where it is",
           "[report]") {
-  CHECK(report::summary_text(small_run(), run_summary()) ==
-        "fashion: done, all epochs trained\n"
-        "  steps        5,000 (3 skipped) | 10.7 epochs | 640,384 img\n"
-        "  loss         0.125\n"
-        "  validation   loss 0.412 | accuracy 85.2% | top5 99.6%\n"
-        "  best         85.2% at step 235\n"
-        "  throughput   826 img/s\n"
-        "  peak memory  device 9.8 GiB | reserved 9.0 GiB | allocated 8.0 GiB\n"
-        "  time         start-up 2.2 s | training 13m (of it warm-up 4.0 s, data wait 7.8 s) | validation "
-        "12.0 s | "
-        "saving 0.5 s\n"
-        "  first step   done 3.5 s after the start\n"
-        "  written      runs/fashion/metrics.jsonl\n"
-        "               runs/fashion/model.safetensors\n");
+  CHECK(
+      report::summary_text(small_run(), run_summary()) ==
+      "fashion: done, all epochs trained\n"
+      "  steps        5,000 (3 skipped) | 10.7 epochs | 640,384 img\n"
+      "  loss         0.125\n"
+      "  validation   loss 0.412 | accuracy 85.2% | top5 99.6%\n"
+      "  best         85.2% at step 235\n"
+      "  throughput   826 img/s\n"
+      "  peak memory  device 9.8 GiB | reserved 9.0 GiB | allocated 8.0 GiB\n"
+      "  time         start-up 2.2 s | training 12m 55s (of it warm-up 4.0 s, data wait 7.8 s) | validation "
+      "12.0 s | "
+      "saving 0.5 s\n"
+      "  first step   done 3.5 s after the start\n"
+      "  written      runs/fashion/metrics.jsonl\n"
+      "               runs/fashion/model.safetensors\n");
 }
 
 TEST_CASE("summary: a run that was stopped at once has nothing to measure", "[report]") {
