@@ -22,7 +22,7 @@ struct FaultForm {
 const std::vector<FaultForm>& forms() {
   static const std::vector<FaultForm> all = {
       {"nan", FaultKind::kNan, {"step", "micro"}, {}},
-      {"oom", FaultKind::kOutOfMemory, {"step", "phase"}, {"forward", "backward", "optimizer"}},
+      {"oom", FaultKind::kOutOfMemory, {"step", "phase"}, {"forward", "backward", "optimizer", "validation"}},
       {"sleep", FaultKind::kSleep, {"step", "phase", "ms"}, {"step", "validation", "save"}},
       {"stop", FaultKind::kStop, {"step"}, {}},
       {"short_write", FaultKind::kShortWrite, {"file"}, {}},

@@ -12,7 +12,7 @@ namespace gputrain {
 
 // Faults that a test asks for through GPUTRAIN_FAULT, none without it (docs/testing.md):
 //   nan@step=3,micro=0            the loss of that micro-batch is not a number
-//   oom@step=2,phase=backward     out of memory in forward, backward or optimizer
+//   oom@step=2,phase=backward     out of memory in forward, backward, optimizer or validation
 //   sleep@phase=step,ms=200       a pause in step, validation or save; step=N: only there
 //   stop@step=4                   SIGTERM after that step
 //   short_write@file=NAME         each write(2) takes half of what is left; the file must come out whole

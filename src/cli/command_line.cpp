@@ -87,8 +87,10 @@ ExitCode run_command_line(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const bool asked_for_text = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
+    if (!asked_for_text)
+      throw Error(ExitCode::kUsage, concat(error.what(), "; gputrain --help shows examples"));
     app.exit(error);
-    return asked_for_text ? ExitCode::kDone : ExitCode::kUsage;
+    return ExitCode::kDone;
   }
   if (doctor_command->parsed()) return doctor(json, folder);
   if (run_command->parsed() && !dry_run) return run::run(recipe.resolved());

@@ -2,9 +2,7 @@
 
 #include "base/error.h"
 
-#include <optional>
 #include <string>
-#include <vector>
 
 namespace gputrain::cli {
 

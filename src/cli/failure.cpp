@@ -3,8 +3,6 @@
 #include "base/text.h"
 #include "device/memory.h"
 
-#include <c10/util/Exception.h>
-
 namespace gputrain::cli {
 
 Error as_failure(const std::exception& error) {
@@ -14,10 +12,8 @@ Error as_failure(const std::exception& error) {
             "out of memory before training: the model, its optimizer state or the data kept on "
             "the device (data.pool) are too large"};
   }
-  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
-  return {ExitCode::kInternal,
-          concat("internal error: ", from_torch ? from_torch->what_without_backtrace() : error.what(),
-                 "\nThis is a fault in gputrain, not in the recipe.")};
+  return {ExitCode::kInternal, concat("internal error: ", device::plain_text(error),
+                                      "\nThis is a fault in gputrain, not in the recipe.")};
 }
 
 }  // namespace gputrain::cli

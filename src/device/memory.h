@@ -53,6 +53,9 @@ std::optional<std::int64_t> total_memory(at::Device device);
 // True for LibTorch's out-of-memory error on any device, its CPU allocator's, and std::bad_alloc.
 bool is_out_of_memory(const std::exception& error);
 
+// The text of an exception without the stack trace that LibTorch's carry.
+std::string plain_text(const std::exception& error);
+
 // What was asked for, free, allocated and reserved, as far as the error tells and the device can be asked
 // now; one or two sentences for people, no stack trace.
 std::string describe_out_of_memory(const std::exception& error, at::Device device);

@@ -20,12 +20,6 @@ namespace {
 constexpr std::array kMarks = {"DefaultCPUAllocator: can't allocate memory", "CUDA error: out of memory",
                                "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED"};
 
-// LibTorch's text without the stack trace, which it appends to what().
-std::string plain_text(const std::exception& error) {
-  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
-  return from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
-}
-
 // The size that follows `before` in LibTorch's text: "Tried to allocate 13.00 GiB.", "allocate 4096 bytes."
 std::string size_after(const std::string& text, const std::string& before) {
   const std::size_t at = text.find(before);
@@ -54,6 +48,11 @@ std::string free_text(at::Device device) {
 }
 
 }  // namespace
+
+std::string plain_text(const std::exception& error) {
+  const auto* from_torch = dynamic_cast<const c10::Error*>(&error);
+  return from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
+}
 
 bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;

@@ -21,7 +21,8 @@ struct ModelContext {
 using Model = std::unique_ptr<nn::Module>;  // [batch, channels, height, width] -> logits [batch, classes]
 using ModelComponent = recipe::Component<Model, const ModelContext&>;
 
-// Every model that a recipe can name. Adding one: a file with its options and build function, and a row here.
+// Every model that a recipe can name. Adding one: a file with its options and build function,
+// its declaration in components.h and its row in all.cpp.
 const std::vector<ModelComponent>& all_models();
 
 }  // namespace gputrain::models

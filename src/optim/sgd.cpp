@@ -41,6 +41,7 @@ class Sgd : public Optimizer {
       gradients.push_back(parameters_[i].grad());
       if (!momenta_.empty()) momenta.push_back(momenta_[i]);
     }
+    if (parameters.empty()) return;
     // The momentum starts at zero, so no step needs to be treated as the first one.
     at::_fused_sgd_(parameters, gradients, momenta, options_.weight_decay, options_.momentum, lr,
                     /*dampening=*/0, options_.nesterov, /*maximize=*/false, /*is_first_step=*/false,

@@ -20,7 +20,7 @@ std::string eval_line(const train::RunInfo& info, const train::EvalRecord& recor
 std::string result_text(const train::EvalRecord& record);
 std::string best_text(const train::EvalRecord& record);
 
-// Decides which windows get a line and writes it; DESIGN.md §4 has the form. Throughput, milliseconds,
+// Decides which windows get a line and writes it; docs/metrics.md has the form. Throughput, milliseconds,
 // data wait and peak memory are over the windows since the last line.
 class StepLines {
  public:

@@ -7,7 +7,6 @@
 #include "optim/schedule.h"
 #include "recipe/load.h"
 
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -19,7 +19,10 @@
 
 #include <csignal>
 #include <iostream>
+#include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 
 namespace fs = std::filesystem;
 
@@ -27,6 +30,13 @@ namespace gputrain::run {
 namespace {
 
 constexpr const char* kWeightsFile = "model.safetensors";
+
+template <class Kind>
+Kind& add(report::Fanout& sinks, std::unique_ptr<Kind> sink) {
+  Kind& added = *sink;
+  sinks.add(std::move(sink));
+  return added;
+}
 
 // Opens the sinks that the recipe asks for; adds what they write to `written`.
 void add_file_sinks(const recipe::Logging& logging, const fs::path& folder, report::Fanout& sinks,
@@ -55,9 +65,28 @@ void save_weights(const nn::Module& model, const fs::path& folder, const state::
   state::save_safetensors(folder / kWeightsFile, tensors, metadata);
 }
 
-// A run that ends by an error: its reason goes to the logs, and its weights to the disk, as far as either
-// still takes them. The error itself is reported by the caller.
-void salvage(const nn::Module& model, const fs::path& folder, train::Sink& sinks, const std::string& reason) {
+// Knows how far a run has come, also after an exception.
+class StepCounter : public train::Sink {
+ public:
+  void start(const train::RunInfo& /*info*/) override {}
+  void step(const train::StepRecord& record) override { steps_ = record.step; }
+  void eval(const train::EvalRecord& /*record*/) override {}
+  void notice(const std::string& /*text*/) override {}
+  void finish(const train::RunSummary& /*summary*/) override {}
+  std::int64_t steps() const { return steps_; }
+
+ private:
+  std::int64_t steps_ = 0;
+};
+
+state::Metadata weights_metadata(std::int64_t steps) {
+  return {{"format", "pt"}, {"step", std::to_string(steps)}};
+}
+
+// A run that ends by an error: its reason goes to its files, and what it has learned to the disk, as far as
+// either still takes them. The error itself is reported by the caller.
+void salvage(const nn::Module& model, const fs::path& folder, std::int64_t steps, train::Sink& files,
+             const std::exception& reason) {
   const auto attempt = [](const auto& action) {
     try {
       action();
@@ -65,8 +94,10 @@ void salvage(const nn::Module& model, const fs::path& folder, train::Sink& sinks
       // The first error is the one to tell.
     }
   };
-  attempt([&] { sinks.notice("failed: " + reason); });
-  if (!fs::exists(folder / kWeightsFile)) attempt([&] { save_weights(model, folder, {{"format", "pt"}}); });
+  attempt([&] { files.notice("failed: " + device::plain_text(reason)); });
+  std::error_code ignored;
+  if (steps == 0 || fs::exists(folder / kWeightsFile, ignored)) return;
+  attempt([&] { save_weights(model, folder, weights_metadata(steps)); });
 }
 
 void check_space(const nn::Module& model, const fs::path& folder) {
@@ -92,13 +123,25 @@ ExitCode exit_code(train::StopReason reason) {
   }
 }
 
+// Refuses a trace that would take the place of a file of the run, or of one elsewhere.
+void check_trace(const recipe::Logging& logging, const fs::path& folder) {
+  if (!logging.trace) return;
+  const fs::path file = (folder / *logging.trace).lexically_normal();
+  const fs::path inside = file.lexically_relative(folder.lexically_normal());
+  const std::set<fs::path> taken = {"recipe.yaml", kResolvedFile, "env.json", "train.log",  "metrics.jsonl",
+                                    "metrics.csv", "evals.csv",   "tb",       kWeightsFile, kSummaryFile,
+                                    ".lock",       ".",           ""};
+  std::error_code ignored;
+  const bool elsewhere = inside.empty() || *inside.begin() == "..";
+  if (elsewhere ? !fs::is_regular_file(file, ignored) : taken.count(*inside.begin()) == 0) return;
+  throw Error(ExitCode::kUsage, concat("logging.trace is ", *logging.trace,
+                                       elsewhere ? ", which exists already" : ", a file of the run itself",
+                                       "; choose another name"));
+}
+
 std::optional<train::Trace> open_trace(const recipe::Logging& logging, const fs::path& folder) {
   if (!logging.trace) return std::nullopt;
   const fs::path file = folder / *logging.trace;
-  if (fs::is_regular_file(file) || file.filename() == kWeightsFile || file.filename() == kSummaryFile) {
-    throw Error(ExitCode::kUsage,
-                concat("logging.trace is ", *logging.trace, ", a file of the run; choose another name"));
-  }
   create_folders(file.parent_path());
   return std::optional<train::Trace>(std::in_place, file);
 }
@@ -111,7 +154,7 @@ train::RunSummary train_into(const fs::path& folder, const Plan& plan, Assembly&
   train::RunSummary summary =
       train::train(made.options, made.parts(), sinks, stop, trace ? &*trace : nullptr);
   const train::Stopwatch saving;
-  save_weights(*made.model, folder, {{"format", "pt"}, {"step", std::to_string(summary.steps)}});
+  save_weights(*made.model, folder, weights_metadata(summary.steps));
   summary.saving_seconds = saving.seconds();
   return summary;
 }
@@ -144,21 +187,24 @@ ExitCode run(const Request& request) {
 
   Assembly made = assemble(plan);
   check_space(*made.model, path);
+  check_trace(plan.recipe.logging, path);
   if (const fs::path earlier = folder.open(); !earlier.empty()) {
     made.notices.push_back(concat("the earlier run is now ", earlier.string()));
   }
   record_identity(plan, path);
   report::Fanout sinks;
+  const StepCounter& counter = add(sinks, std::make_unique<StepCounter>());
   sinks.add(report::terminal_sink(report::stderr_terminal(plan.recipe.logging.progress.value_or(true)),
                                   plan.recipe.logging.log_every));
+  report::Fanout& files = add(sinks, std::make_unique<report::Fanout>());
   std::vector<std::string> written;
-  add_file_sinks(plan.recipe.logging, path, sinks, written);
+  add_file_sinks(plan.recipe.logging, path, files, written);
   try {
     train::RunSummary summary = train_into(path, plan, made, sinks, stop);
     conclude(plan, made, path, std::move(written), summary, sinks);
     return exit_code(summary.reason);
   } catch (const std::exception& error) {
-    salvage(*made.model, path, sinks, error.what());
+    salvage(*made.model, path, counter.steps(), files, error);
     throw;
   }
 }

@@ -102,7 +102,7 @@ void RunDir::lock() {
 
 void RunDir::refuse_or_recognise(const Plan& plan) {
   if (is_there(path_ / kResolvedFile)) {
-    const std::string before = read_plan((path_ / kResolvedFile).string(), {}).identity();
+    const std::string before = identity_there();
     if (const std::string now = plan.identity(); before != now) {
       throw Error(ExitCode::kUsage, concat(shown_, ": holds a run of another recipe (",
                                            first_difference(before, now), ")", kHowToGoOn));
@@ -110,6 +110,15 @@ void RunDir::refuse_or_recognise(const Plan& plan) {
   }
   finished_ = ended_by_itself(path_ / kSummaryFile);
   if (!finished_) throw Error(ExitCode::kUsage, concat(shown_, ": holds an unfinished run", kHowToGoOn));
+}
+
+std::string RunDir::identity_there() const {
+  try {
+    return read_plan((path_ / kResolvedFile).string(), {}).identity();
+  } catch (const Error& error) {
+    throw Error(ExitCode::kUsage, concat(shown_, ": holds a run whose ", kResolvedFile, " cannot be read (",
+                                         error.what(), ")", kHowToGoOn));
+  }
 }
 
 fs::path RunDir::move_aside() {
@@ -122,7 +131,7 @@ fs::path RunDir::move_aside() {
     throw Error(ExitCode::kFileSystem,
                 concat(shown_, ": cannot be moved to ", aside.string(), ": ", error.message()));
   }
-  close(lock_);
+  close(std::exchange(lock_, -1));
   return aside;
 }
 

@@ -34,6 +34,7 @@ class RunDir {
 
  private:
   void refuse_or_recognise(const Plan& plan);
+  std::string identity_there() const;
   std::filesystem::path move_aside();
   void lock();
 

@@ -7,7 +7,7 @@
 
 namespace gputrain::train {
 
-// Mean throughput as DESIGN.md §4 defines it: samples of applied and skipped windows over the seconds
+// Mean throughput as docs/metrics.md defines it: samples of applied and skipped windows over the seconds
 // spent on them, warm-up left out. In the header, so that reports need no other part of this room.
 class Throughput {
  public:

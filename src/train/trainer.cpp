@@ -25,8 +25,6 @@ namespace {
 // How many windows the device may be behind the host: enough to keep it busy, few enough to stop soon.
 constexpr std::size_t kWindowsInFlight = 2;
 
-constexpr double kMostSteps = 1e15;  // more than any run has, and exact in a double
-
 class Trainer {
  public:
   Trainer(const TrainOptions& options, const TrainParts& parts, Sink& sink, const StopFlag& stop,
@@ -46,6 +44,7 @@ class Trainer {
   std::optional<StopReason> reached_limit(const data::Window& last) const;
   void train_window(const data::Window& window);
   at::Tensor run_window(const data::Window& window);
+  Error out_of_memory(const char* where, const std::exception& error, const char* remedy) const;
   double learning_rate() const;
   void run_micro_batch(const data::Window& window, std::size_t micro);
   StepRecord describe_window(const data::Window& window) const;
@@ -56,6 +55,7 @@ class Trainer {
   void forget_passes(std::int64_t micro_batches);
   bool validation_is_due() const;
   void validate();
+  std::optional<EvalRecord> evaluate_or_explain();
   std::optional<double> eta_seconds() const;
   device::MemoryReading read_memory(bool with_driver);
 
@@ -140,14 +140,17 @@ void Trainer::train_window(const data::Window& window) {
     dispatch(describe_window(window), values, window_begin_);
   } catch (const std::exception& error) {
     if (!device::is_out_of_memory(error)) throw;
-    throw Error(
-        ExitCode::kOutOfMemory,
-        concat("step ", windows_, ": ", device::describe_out_of_memory(error, options_.device),
-               ". A smaller micro_batch_size with more gradient_accumulation_steps needs less memory"));
+    throw out_of_memory("step ", error, "micro_batch_size with more gradient_accumulation_steps");
   }
   // A trace shows the weights after this very window.
   deliver(is_log_step(windows_) || trace_ ? 0 : kWindowsInFlight);
   if (fault_at(FaultKind::kStop, {.step = windows_})) std::raise(SIGTERM);
+}
+
+Error Trainer::out_of_memory(const char* where, const std::exception& error, const char* remedy) const {
+  return {ExitCode::kOutOfMemory,
+          concat(where, windows_, ": ", device::describe_out_of_memory(error, options_.device),
+                 ". A smaller ", remedy, " needs less memory")};
 }
 
 at::Tensor Trainer::run_window(const data::Window& window) {
@@ -228,7 +231,6 @@ void Trainer::deliver_one(Pending pending) {
   for (std::size_t i = 0; i + 1 < values.size(); ++i) record.loss += values[i];
   record.grad_norm = values.back();
   record.seconds = clock_.seconds_between(pending.begin, pending.end);
-  summary_.final_loss = record.loss;
   if (!std::isfinite(record.loss) || !std::isfinite(record.grad_norm)) {
     record.skipped = true;
     record.step -= 1;
@@ -242,6 +244,7 @@ void Trainer::deliver_one(Pending pending) {
     stopped_ = StopReason::kNotFinite;
   } else {
     summary_.steps = record.step;
+    summary_.final_loss = record.loss;
   }
   summary_.samples = record.samples_total;
   summary_.epochs = record.epoch;
@@ -266,12 +269,22 @@ bool Trainer::validation_is_due() const {
   return since_validation_.seconds() >= options_.validate_every.count;
 }
 
+std::optional<EvalRecord> Trainer::evaluate_or_explain() {
+  try {
+    if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "validation"})) throw std::bad_alloc();
+    return evaluate(parts_.model, *parts_.data.validation, parts_.objective,
+                    options_.validation_micro_batch_size, stop_);
+  } catch (const std::exception& error) {
+    if (!device::is_out_of_memory(error)) throw;
+    throw out_of_memory("validation after step ", error, "validation.micro_batch_size");
+  }
+}
+
 void Trainer::validate() {
   if (!parts_.data.validation || validated_at_ == windows_) return;
   Stopwatch timer;
   sleep_if_asked({.step = windows_, .phase = "validation"});
-  std::optional<EvalRecord> found = evaluate(parts_.model, *parts_.data.validation, parts_.objective,
-                                             options_.validation_micro_batch_size, stop_);
+  std::optional<EvalRecord> found = evaluate_or_explain();
   window_begin_ = clock_.record();
   if (!found) return;
   validated_at_ = windows_;
@@ -289,6 +302,7 @@ void Trainer::validate() {
   best_ = record;
   summary_.last_eval = record;
   summary_.validation_seconds += record.seconds;
+  read_memory(/*with_driver=*/true);  // its peak belongs to the run, and not to the next step line
   sink_.eval(record);
   since_validation_.restart();
 }
@@ -308,17 +322,7 @@ std::optional<double> Trainer::eta_seconds() const {
 
 device::MemoryReading Trainer::read_memory(bool with_driver) {
   const device::MemoryReading reading = meter_.read(with_driver);
-  const auto raise = [](std::optional<std::int64_t>& peak, const std::optional<std::int64_t>& value) {
-    if (value && (!peak || *peak < *value)) peak = value;
-  };
-  device::MemoryReading& whole_run = summary_.memory;
-  raise(whole_run.allocated_peak, reading.allocated_peak);
-  raise(whole_run.reserved_peak, reading.reserved_peak);
-  raise(whole_run.device_peak, reading.device_peak);
-  whole_run.allocated = reading.allocated;
-  whole_run.reserved = reading.reserved;
-  whole_run.device = reading.device;
-  whole_run.device_is_estimate |= reading.device_is_estimate;
+  device::extend(summary_.memory, reading);
   if (with_driver) meter_.reset_peaks();
   return reading;
 }
@@ -332,10 +336,9 @@ std::int64_t steps_per_epoch(const TrainOptions& options, std::int64_t train_sam
 std::optional<std::int64_t> total_steps(const TrainOptions& options, std::int64_t train_samples) {
   std::optional<std::int64_t> limit = options.max_steps;
   if (options.epochs) {
-    const double by_epochs =
-        static_cast<double>(*options.epochs) * static_cast<double>(steps_per_epoch(options, train_samples));
-    const auto steps = static_cast<std::int64_t>(std::min(by_epochs, kMostSteps));
-    limit = limit ? std::min(*limit, steps) : steps;
+    const recipe::Interval whole{static_cast<double>(*options.epochs), recipe::Interval::Unit::kEpochs};
+    const std::optional<std::int64_t> steps = optim::steps_of(whole, steps_per_epoch(options, train_samples));
+    limit = limit ? std::min(*limit, *steps) : steps;
   }
   return limit;
 }

@@ -102,6 +102,18 @@ TEST_CASE("mistakes: an output folder that is a file, or cannot be made", "[cli]
   CHECK_THAT(unwritable.err, ContainsSubstring("/proc/gputrain"));
 }
 
+TEST_CASE("mistakes: an output folder without the right to write", "[cli]") {
+  const Workshop shop;
+  std::filesystem::create_directory(shop.folder / "closed");
+  std::filesystem::permissions(shop.folder / "closed", std::filesystem::perms::owner_read);
+  if (::access((shop.folder / "closed/x").c_str(), F_OK) != 0 && errno != EACCES)
+    GPUTRAIN_SKIP("root may write anywhere");
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "output_dir=closed/run"});
+  CHECK(outcome.exit_code == 6);
+  CHECK_THAT(outcome.err, ContainsSubstring("closed/run"));
+  CHECK_THAT(outcome.err, ContainsSubstring("Permission denied"));
+}
+
 TEST_CASE("mistakes: an output folder with files that are no run is left alone, also with --restart",
           "[cli]") {
   const Workshop shop;
@@ -153,6 +165,7 @@ TEST_CASE("mistakes: data files that are missing, truncated, empty or wrong", "[
     return outcome.err;
   };
   complaint("images", "");
+  CHECK_THAT(complaint("images", std::string(1, '\0')), ContainsSubstring("truncated"));
   CHECK_THAT(complaint("images", idx(3, {2, 2, 3}, std::string(11, 'x'))), ContainsSubstring("truncated"));
   CHECK_THAT(complaint("labels", idx(1, {2}, std::string("\0\3", 2))),
              ContainsSubstring("is 3; expected 0 to 2"));
@@ -215,12 +228,15 @@ TEST_CASE("mistakes: files larger than the limit end the run with 6, not by a si
 
 TEST_CASE("mistakes: a trace that would replace a file of the run", "[cli]") {
   const Workshop shop;
-  for (const char* name : {"metrics.jsonl", "model.safetensors"}) {
-    const Outcome outcome =
-        shop.gputrain({"run", "recipe.yaml", "--restart", std::string("logging.trace=") + name});
+  for (const char* name : {"metrics.jsonl", "model.safetensors", "tb/x", "."}) {
+    const Outcome outcome = shop.gputrain({"run", "recipe.yaml", std::string("logging.trace=") + name});
     CHECK(outcome.exit_code == 2);
-    CHECK_THAT(outcome.err, ContainsSubstring("a file of the run; choose another name"));
+    CHECK_THAT(outcome.err, ContainsSubstring("a file of the run itself; choose another name"));
   }
+  const Outcome taken = shop.gputrain({"run", "recipe.yaml", "logging.trace=../../points.txt"});
+  CHECK(taken.exit_code == 2);
+  CHECK_THAT(taken.err, ContainsSubstring("logging.trace is ../../points.txt, which exists already"));
+  CHECK_FALSE(shop.exists("runs"));
 }
 
 TEST_CASE("mistakes: the last batch of an epoch has one sample and nothing to normalise over", "[cli]") {
@@ -238,7 +254,9 @@ TEST_CASE("mistakes: the last batch of an epoch has one sample and nothing to no
 TEST_CASE("mistakes: the command line", "[cli]") {
   const Workshop shop;
   CHECK(shop.gputrain({}).exit_code == 2);
-  CHECK(shop.gputrain({"run"}).exit_code == 2);
+  const Outcome bare = shop.gputrain({"run"});
+  CHECK(bare.exit_code == 2);
+  CHECK_THAT(bare.err, ContainsSubstring("gputrain: recipe is required; gputrain --help"));
   const Outcome unknown = shop.gputrain({"chekc", "recipe.yaml"});
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err,

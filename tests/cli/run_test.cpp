@@ -165,13 +165,41 @@ TEST_CASE("run: a log's reader that goes away does not end the run", "[cli]") {
   CHECK(shop.exists("runs/points/model.safetensors"));
 }
 
-TEST_CASE("run: what ended a run is in its log, and its weights are kept", "[cli]") {
+TEST_CASE("run: what ended a run is in its log and once on the terminal, and its weights are kept", "[cli]") {
   Workshop shop;
   shop.gputrain.set("GPUTRAIN_FAULT=oom@step=5,phase=forward");
-  CHECK(shop.gputrain({"run", "recipe.yaml"}).exit_code == 4);
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
+  CHECK(outcome.exit_code == 4);
+  CHECK(outcome.err.find("out of memory") == outcome.err.rfind("out of memory"));
   CHECK_THAT(shop.read("runs/points/train.log"), ContainsSubstring("failed: step 5: out of memory"));
   CHECK_THAT(shop.read("runs/points/metrics.jsonl"), ContainsSubstring("failed: step 5: out of memory"));
   CHECK(shop.exists("runs/points/model.safetensors"));
+}
+
+TEST_CASE("run: out of memory in a validation is told as such", "[cli]") {
+  Workshop shop;
+  shop.gputrain.set("GPUTRAIN_FAULT=oom@phase=validation");
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
+  CHECK(outcome.exit_code == 4);
+  CHECK_THAT(outcome.err, ContainsSubstring("gputrain: validation after step 4: out of memory on cpu"));
+  CHECK_THAT(outcome.err, ContainsSubstring("A smaller validation.micro_batch_size needs less memory"));
+}
+
+TEST_CASE("run: a folder whose recipe cannot be read is refused, naming --restart", "[cli]") {
+  const Workshop shop;
+  REQUIRE(shop.gputrain({"run", "recipe.yaml"}).exit_code == 0);
+  shop.write("runs/points/resolved.yaml", "");
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, ContainsSubstring("runs/points: holds a run whose resolved.yaml cannot be read"));
+  CHECK_THAT(outcome.err, ContainsSubstring("--restart moves it aside"));
+}
+
+TEST_CASE("run: max_time alone ends a run", "[cli]") {
+  const Workshop shop;
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "--unset", "epochs", "max_time=200ms"});
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, ContainsSubstring("points: done, max_time reached"));
 }
 
 TEST_CASE("run: a validation is cut short by a signal", "[cli]") {

@@ -95,6 +95,14 @@ TEST_CASE("trainer: validating more often changes nothing that is learned", "[tr
   CHECK(hash_tensors(often.model->named_parameters()) == hash_tensors(never.model->named_parameters()));
 }
 
+TEST_CASE("trainer: a validation can be due by time", "[train]") {
+  Bench bench(8, 3);
+  bench.options.max_steps = 20;
+  bench.options.validate_every = {1e-9, recipe::Interval::Unit::kSeconds};
+  bench.train();
+  CHECK(bench.recorder.evals.size() == 20);
+}
+
 TEST_CASE("trainer: the best validation is kept with its step", "[train]") {
   Bench bench(12, 5);
   bench.options.micro_batch_size = 3;
