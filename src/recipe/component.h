@@ -34,11 +34,11 @@ struct Component {
 
 // A component with the keys of Options, for which there is describe(Visitor&, Options&).
 template <class Options, class Product, class... Context>
-Component<Product, Context...> component(std::string name, std::string meaning,
+Component<Product, Context...> component(const std::string& name, const std::string& meaning,
                                          Product (*build)(const Options&, Context...)) {
   Component<Product, Context...> made;
   made.name = name;
-  made.meaning = std::move(meaning);
+  made.meaning = meaning;
   made.describe = [](Visitor& visitor) {
     Options defaults;
     describe(visitor, defaults);

@@ -76,7 +76,7 @@ RunDir::~RunDir() {
 }
 
 fs::path RunDir::open() {
-  const fs::path aside = occupied_ ? move_aside() : fs::path();
+  fs::path aside = occupied_ ? move_aside() : fs::path();
   create_folders(path_);
   lock();
   if (is_there(path_ / kResolvedFile)) {
