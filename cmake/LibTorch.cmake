@@ -19,10 +19,14 @@ endif()
 get_filename_component(GPUTRAIN_TORCH_LIB ${GPUTRAIN_TORCH_CPU} DIRECTORY)
 get_filename_component(GPUTRAIN_TORCH_LIB ${GPUTRAIN_TORCH_LIB} REALPATH)
 
-set(version_lines "MAJOR 0 MINOR 0")  # a LibTorch too old to have the file
-if(EXISTS ${GPUTRAIN_TORCH_INCLUDE}/torch/headeronly/version.h)
-  file(STRINGS ${GPUTRAIN_TORCH_INCLUDE}/torch/headeronly/version.h version_lines REGEX "#define TORCH_VERSION_M")
+find_file(GPUTRAIN_TORCH_VERSION_H NO_DEFAULT_PATH NAMES
+  torch/headeronly/version.h             # from 2.10 on
+  torch/csrc/api/include/torch/version.h
+  PATHS ${GPUTRAIN_TORCH_INCLUDE})
+if(NOT GPUTRAIN_TORCH_VERSION_H)
+  message(FATAL_ERROR "Torch_DIR=${Torch_DIR} has no version.h among its headers; is the folder whole?")
 endif()
+file(STRINGS ${GPUTRAIN_TORCH_VERSION_H} version_lines REGEX "#define TORCH_VERSION_M")
 string(REGEX MATCH "MAJOR ([0-9]+)" _ "${version_lines}")
 set(version_major ${CMAKE_MATCH_1})
 string(REGEX MATCH "MINOR ([0-9]+)" _ "${version_lines}")

@@ -5,7 +5,7 @@
 #include "device/small_file.h"
 
 #include <ATen/Version.h>
-#include <torch/headeronly/version.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <array>
