@@ -31,13 +31,6 @@ namespace {
 
 constexpr const char* kWeightsFile = "model.safetensors";
 
-template <class Kind>
-Kind& add(report::Fanout& sinks, std::unique_ptr<Kind> sink) {
-  Kind& added = *sink;
-  sinks.add(std::move(sink));
-  return added;
-}
-
 // Opens the sinks that the recipe asks for; adds what they write to `written`.
 void add_file_sinks(const recipe::Logging& logging, const fs::path& folder, report::Fanout& sinks,
                     std::vector<std::string>& written) {
@@ -193,10 +186,14 @@ ExitCode run(const Request& request) {
   }
   record_identity(plan, path);
   report::Fanout sinks;
-  const StepCounter& counter = add(sinks, std::make_unique<StepCounter>());
+  auto counter_sink = std::make_unique<StepCounter>();
+  auto file_sinks = std::make_unique<report::Fanout>();
+  const StepCounter& counter = *counter_sink;
+  report::Fanout& files = *file_sinks;
+  sinks.add(std::move(counter_sink));
   sinks.add(report::terminal_sink(report::stderr_terminal(plan.recipe.logging.progress.value_or(true)),
                                   plan.recipe.logging.log_every));
-  report::Fanout& files = add(sinks, std::make_unique<report::Fanout>());
+  sinks.add(std::move(file_sinks));
   std::vector<std::string> written;
   add_file_sinks(plan.recipe.logging, path, files, written);
   try {
