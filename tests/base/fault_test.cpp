@@ -50,7 +50,7 @@ TEST_CASE("fault: what cannot be read is refused with the forms that can", "[bas
   }
   CHECK(parse_faults("nam@step=1").error ==
         "cannot read nam@step=1; expected nan@step=,micro=; "
-        "oom@step=,phase= (phase: forward, backward or optimizer); "
+        "oom@step=,phase= (phase: forward, backward, optimizer or validation); "
         "sleep@step=,phase=,ms= (phase: step, validation or save); stop@step=; short_write@file=; "
         "disk_full@file=");
 }
