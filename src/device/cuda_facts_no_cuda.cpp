@@ -1,4 +1,5 @@
 #include "device/cuda_facts.h"
+#include "device/cuda_facts_compiled.h"
 
 namespace gputrain::device {
 
@@ -12,6 +13,10 @@ std::optional<CudaGpu> query_gpu(int) {
 
 std::optional<Capacity> query_gpu_memory(int) {
   return std::nullopt;
+}
+
+std::vector<int> compiled_capabilities() {
+  return {};
 }
 
 }  // namespace gputrain::device

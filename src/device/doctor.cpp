@@ -3,13 +3,13 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "device/cuda_facts.h"
+#include "device/doctor_parts.h"
 #include "device/probe.h"
 
-#include <array>
-#include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <system_error>
-#include <utility>
 
 namespace gputrain::device {
 namespace {
@@ -21,217 +21,132 @@ constexpr std::int64_t kGiB = 1LL << 30;
 constexpr std::int64_t kLittleDisk = 5 * kGiB;    // a few checkpoints of a mid-sized model
 constexpr std::int64_t kNoDisk = kGiB / 4;        // not even the final weights of one
 constexpr std::int64_t kLittleMemory = 2 * kGiB;  // LibTorch's libraries alone take half of that
-
-using Findings = std::vector<Finding>;
-
-// Of a GPU that this program sees.
-std::string name_of(const Gpu& gpu) {
-  return concat("cuda:", gpu.index.value());
-}
-
-std::string size_text(const Gpu& gpu) {
-  return gpu.memory ? format_bytes(gpu.memory->total) : "memory unknown";
-}
+constexpr std::int64_t kLittleShared = kGiB;      // NCCL takes some ten MiB for each pair of GPUs
 
 bool has_nvidia_gpu(const Environment& environment) {
   return environment.machine.has_nvidia_gpu || !environment.gpus.empty();
 }
 
-void look_at_cpu(const Environment& environment, Findings& findings) {
-  const Machine& machine = environment.machine;
+bool has_several_gpus(const Environment& environment) {
+  return environment.cuda.capabilities.size() > 1;
+}
+
+std::string free_text(const Capacity& space) {
+  return concat(format_bytes(space.free), " of ", format_bytes(space.total), " free");
+}
+
+void look_at_cpu(const Machine& machine, Findings& findings) {
   const std::string model = machine.cpu.empty() ? "" : concat(machine.cpu, ", ");
-  Finding cpu{Level::kOk, "CPU", concat(model, machine.cores, machine.cores == 1 ? " core" : " cores"), "",
-              ""};
+  Finding cpu = make_finding(Topic::kCpu, "", Level::kOk,
+                             concat(model, machine.cores, machine.cores == 1 ? " core" : " cores"));
   if (machine.cores == 1) {
     cpu.level = Level::kNote;
     cpu.cost = "reading data and training take turns on it";
   }
   findings.push_back(cpu);
+}
 
-  Finding memory{
-      Level::kOk, "memory",
-      concat(format_bytes(machine.memory.available), " of ", format_bytes(machine.memory.total), " free"), "",
-      ""};
+// Two drivers mean by powersave what others call schedutil; elsewhere it is the lowest frequency, always.
+void look_at_governor(const Machine& machine, Findings& findings) {
+  if (machine.governor != "powersave") return;
+  const std::string& driver = machine.frequency_driver;
+  const bool adapts = driver == "intel_pstate" || driver == "amd-pstate-epp";
+  findings.push_back(
+      make_finding(Topic::kGovernor, "", adapts ? Level::kNote : Level::kWarning,
+                   adapts ? concat("powersave; ", driver, " raises the clocks with the load") : "powersave",
+                   adapts ? "short bursts of work, such as starting small kernels, find slow clocks"
+                          : "the CPU stays at its lowest clocks, and the GPU waits for it",
+                   "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"));
+}
+
+void look_at_memory(const Machine& machine, Findings& findings) {
+  Finding memory = make_finding(Topic::kMemory, "", Level::kOk,
+                                free_text({machine.memory.available, machine.memory.total}));
   if (machine.memory.available < kLittleMemory) {
     memory.level = Level::kWarning;
     memory.cost = "a run may be ended by the system for want of memory";
-    memory.advice = "close other programs, or use smaller batches and fewer data workers";
+    memory.advice = concat("close other programs, or use smaller batches and fewer data workers",
+                           machine.is_wsl ? "; WSL gets what memory= in .wslconfig says, else half" : "");
   }
   findings.push_back(memory);
 }
 
-// The one finding that says why no GPU is used, or the driver's version where one can be.
-void look_at_cuda(const Environment& environment, Findings& findings) {
-  const std::optional<std::string> why = why_no_gpu(environment.cuda);
-  if (!why) {
-    const std::string driver =
-        environment.nvidia_driver.empty() ? "" : concat(environment.nvidia_driver, ", ");
-    findings.push_back({Level::kOk, "NVIDIA driver",
-                        concat(driver, "runs CUDA up to ", cuda_version_text(environment.cuda.driver),
-                               "; this program uses ", cuda_version_text(environment.cuda.runtime)),
-                        "", ""});
-    return;
-  }
-  const std::string cost = "training runs on the CPU, tens of times slower than on a GPU";
-  if (!has_nvidia_gpu(environment)) {
-    findings.push_back({Level::kNote, "GPU", "no NVIDIA GPU on this machine", cost, ""});
-    return;
-  }
-  const std::size_t cut = why->find("; ");
-  findings.push_back({Level::kProblem, "GPU", why->substr(0, cut), cost,
-                      cut == std::string::npos ? "" : why->substr(cut + 2)});
-}
-
-void look_at_libraries(const Environment& environment, Findings& findings) {
-  if (!environment.cuda.built || !environment.cudnn.empty()) return;
-  findings.push_back({Level::kWarning, "cuDNN", "not found", "convolutions on the GPU are slow or fail",
-                      "build with scripts/quickstart, which brings cuDNN along"});
-}
-
-std::string holder_text(const GpuProcess& process) {
-  const std::string name = process.name.empty() ? "" : concat(process.name, ", ");
-  const std::string bytes = process.bytes ? concat(" with ", format_bytes(*process.bytes)) : "";
-  return concat(name, "pid ", process.pid, bytes);
-}
-
-// Processes other than this one.
-std::vector<std::string> holders(const Environment& environment, const Gpu& gpu) {
-  std::vector<std::string> texts;
-  if (!gpu.nvml) return texts;
-  for (const GpuProcess& process : gpu.nvml->processes)
-    if (process.pid != environment.pid) texts.push_back(holder_text(process));
-  return texts;
-}
-
-void look_at_memory(const Environment& environment, const Gpu& gpu, Findings& findings) {
-  if (!gpu.memory || gpu.memory->total <= 0) return;
-  const std::vector<std::string> held = holders(environment, gpu);
-  const double free = static_cast<double>(gpu.memory->free) / static_cast<double>(gpu.memory->total);
-  if (free >= 0.85 && held.empty()) return;
-  Finding finding{free < 0.5 ? Level::kWarning : Level::kNote, concat("free memory of ", name_of(gpu)),
-                  concat(format_bytes(gpu.memory->free), " of ", format_bytes(gpu.memory->total)), "", ""};
-  if (!held.empty()) {
-    finding.found += concat("; held by ", join(held, ", ", " and "));
-    finding.cost = "batches must fit into what is left, and others slow the GPU down";
-    finding.advice = "end what is not needed, or choose another GPU with device: cuda:N";
-  } else {
-    finding.cost = "batches must fit into what is left";
-    finding.advice = "see what nvidia-smi lists; a display or another container may hold it";
+void look_at_shared_memory(const Environment& environment, Findings& findings) {
+  const std::optional<Capacity>& space = environment.machine.shared_memory;
+  if (!space) return;
+  Finding finding =
+      make_finding(Topic::kSharedMemory, "", Level::kOk, concat(free_text(*space), " in /dev/shm"));
+  if (has_several_gpus(environment) && space->free < kLittleShared) {
+    finding.level = Level::kWarning;
+    finding.cost = "NCCL may fail where GPUs exchange data through it";
+    finding.advice =
+        "start the container with --shm-size=1g or --ipc=host; outside of one: sudo mount -o "
+        "remount,size=1G /dev/shm";
   }
   findings.push_back(finding);
 }
 
-void look_at_power(const Gpu& gpu, Findings& findings) {
-  const auto limit = gpu.nvml->power_limit_watts;
-  const auto normal = gpu.nvml->default_power_limit_watts;
-  if (!limit || !normal || *limit >= *normal - 0.5) return;
-  findings.push_back({Level::kWarning, concat("power limit of ", name_of(gpu)),
-                      concat(shortest(*limit), " W; the default is ", shortest(*normal), " W"),
-                      "the clocks fall under load, and throughput with them",
-                      concat("sudo nvidia-smi -i ", gpu.uuid, " -pl ", shortest(*normal),
-                             " (a laptop sets the limit itself: choose its performance profile)")});
+void look_at_driver(const Environment& environment, Findings& findings) {
+  const std::string driver = environment.nvidia_driver.empty() ? "" : concat(environment.nvidia_driver, ", ");
+  const std::string compiled = environment.compiled_for.empty()
+                                   ? ""
+                                   : concat(", compiled for ", capabilities_text(environment.compiled_for));
+  findings.push_back(
+      make_finding(Topic::kDriver, "", Level::kOk,
+                   concat(driver, "runs CUDA up to ", cuda_version_text(environment.cuda.driver),
+                          "; this program uses ", cuda_version_text(environment.cuda.runtime), compiled)));
 }
 
-void look_at_pcie(const Gpu& gpu, Findings& findings) {
-  const NvmlFacts& facts = *gpu.nvml;
-  if (facts.pcie_width && facts.pcie_width_max && *facts.pcie_width < *facts.pcie_width_max)
-    findings.push_back(
-        {Level::kWarning, concat("PCIe link of ", name_of(gpu)),
-         concat("x", *facts.pcie_width, "; x", *facts.pcie_width_max, " is possible"),
-         concat("copies to the GPU run at ", *facts.pcie_width, "/", *facts.pcie_width_max,
-                " of the speed, which batches of large images feel"),
-         "put the card into the widest slot, directly and without a riser; some laptops and systems "
-         "widen the link under load only"});
-  if (facts.pcie_generation && facts.pcie_generation_max &&
-      *facts.pcie_generation < *facts.pcie_generation_max)
-    findings.push_back({Level::kNote, concat("PCIe generation of ", name_of(gpu)),
-                        concat(*facts.pcie_generation, "; ", *facts.pcie_generation_max, " is possible"), "",
-                        "it falls while the GPU is idle: look again during a run"});
+// What to do about a GPU that cannot be used, where the machine tells more than CUDA does; else `otherwise`.
+std::string advice_on_missing_gpu(const Environment& environment, const std::string& otherwise) {
+  const CudaState& cuda = environment.cuda;
+  const std::string& module = environment.machine.nvidia_module;
+  const bool is_old = cuda.driver / 1000 < cuda.runtime / 1000;
+  if (!cuda.built) return otherwise;
+  if (environment.machine.is_wsl)
+    return is_old ? concat("install driver ", oldest_driver_for(cuda.runtime),
+                           " or newer in Windows, and none in WSL")
+                  : otherwise;
+  if (cuda.driver == 0 && !module.empty())
+    return concat("driver ", module,
+                  " is loaded and its libraries are missing: start the container with its GPUs (docker run "
+                  "--gpus all), or install them");
+  const bool answers = !environment.nvidia_driver.empty() || !cuda.capabilities.empty();
+  if (is_old || answers || cuda.visible_devices) return otherwise;
+  if (module.empty())
+    return "load the driver: sudo modprobe nvidia, or restart the machine; Secure Boot may refuse it (sudo "
+           "dmesg tells)";
+  return concat("restart the machine: driver ", module,
+                " is loaded, and its libraries seem to have been updated since");
 }
 
-void look_at_clocks(const Gpu& gpu, Findings& findings) {
-  if (gpu.nvml->throttling.empty()) return;
-  const std::string temperature =
-      gpu.nvml->temperature_celsius ? concat(" at ", *gpu.nvml->temperature_celsius, " °C") : "";
-  // Under load, the power limit is what bounds most cards.
-  const bool only_power = gpu.nvml->throttling == std::vector<std::string>{"power limit"};
-  findings.push_back({only_power ? Level::kNote : Level::kWarning, concat("clocks of ", name_of(gpu)),
-                      concat("held down by ", join(gpu.nvml->throttling, ", ", " and "), temperature),
-                      "throughput is below what the GPU can do", "see nvidia-smi -q -d PERFORMANCE"});
-}
-
-void look_at_capability(const Gpu& gpu, Findings& findings) {
-  if (gpu.capability >= 80 || gpu.capability == 0) return;
-  findings.push_back({Level::kNote, concat("precision on ", name_of(gpu)),
-                      concat("compute capability ", capability_text(gpu.capability)),
-                      "TF32 and bf16 are not fast here; from 8.0 on they are", ""});
-}
-
-void look_at_gpu(const Environment& environment, const Gpu& gpu, Findings& findings) {
-  if (!gpu.index) {  // what holds it up is no matter of this program
-    findings.push_back(
-        {Level::kNote, gpu.name, concat(size_text(gpu), ", not visible to this program"), "", ""});
+void look_at_missing_gpu(const Environment& environment, const std::string& why, Findings& findings) {
+  const std::string cost = "training runs on the CPU, tens of times slower than on a GPU";
+  if (!has_nvidia_gpu(environment)) {
+    const bool has_driver = !environment.nvidia_driver.empty();
+    findings.push_back(make_finding(
+        Topic::kNoGpu, "", Level::kNote,
+        concat("no NVIDIA GPU on this machine",
+               has_driver ? concat(", though driver ", environment.nvidia_driver, " is there") : ""),
+        cost, has_driver ? "see that the card is in its slot, has power, and is listed by lspci" : ""));
     return;
   }
-  findings.push_back({Level::kOk, name_of(gpu), concat(gpu.name, ", ", size_text(gpu)), "", ""});
-  look_at_capability(gpu, findings);
-  look_at_memory(environment, gpu, findings);
-  if (!gpu.nvml) return;
-  look_at_power(gpu, findings);
-  look_at_pcie(gpu, findings);
-  look_at_clocks(gpu, findings);
+  const std::size_t cut = why.find("; ");
+  findings.push_back(
+      make_finding(Topic::kNoGpu, "", Level::kProblem, why.substr(0, cut), cost,
+                   advice_on_missing_gpu(environment, cut == std::string::npos ? "" : why.substr(cut + 2))));
 }
 
-// What a variable does when it is set; `value` given: only then.
-struct VariableAdvice {
-  const char* name;
-  const char* value;
-  Level level;
-  const char* cost;
-  const char* advice;
-};
-
-constexpr std::array kVariableAdvice = {
-    VariableAdvice{"CUDA_LAUNCH_BLOCKING", "1", Level::kWarning, "the host waits for every kernel",
-                   "unset CUDA_LAUNCH_BLOCKING"},
-    VariableAdvice{"PYTORCH_NO_CUDA_MEMORY_CACHING", nullptr, Level::kWarning,
-                   "every tensor asks the driver for memory and waits",
-                   "unset PYTORCH_NO_CUDA_MEMORY_CACHING"},
-    VariableAdvice{"NVIDIA_TF32_OVERRIDE", nullptr, Level::kWarning, "it overrules the recipe's precision",
-                   "unset NVIDIA_TF32_OVERRIDE"},
-    VariableAdvice{"CUDA_MODULE_LOADING", "EAGER", Level::kNote,
-                   "all kernels are loaded at the start, which takes seconds and memory",
-                   "unset CUDA_MODULE_LOADING"},
-    VariableAdvice{"CUDA_VISIBLE_DEVICES", nullptr, Level::kNote,
-                   "only these GPUs are seen, counted from cuda:0", ""},
-    VariableAdvice{"PYTORCH_CUDA_ALLOC_CONF", nullptr, Level::kNote, "it changes how GPU memory is cached",
-                   ""},
-    VariableAdvice{"PYTORCH_ALLOC_CONF", nullptr, Level::kNote, "it changes how GPU memory is cached", ""},
-    VariableAdvice{"CUBLAS_WORKSPACE_CONFIG", nullptr, Level::kNote,
-                   "it changes the workspace of matrix products", ""},
-    VariableAdvice{"LD_PRELOAD", nullptr, Level::kNote, "libraries come before those of this program", ""},
-    VariableAdvice{"LD_LIBRARY_PATH", nullptr, Level::kNote,
-                   "CUDA or cuDNN of another version may be loaded from there", ""},
-};
-
-void look_at_variables(const Environment& environment, Findings& findings) {
-  for (const VariableAdvice& advice : kVariableAdvice) {
-    const auto set = environment.variables.find(advice.name);
-    if (set == environment.variables.end()) continue;
-    if (advice.value != nullptr && set->second != advice.value) continue;
-    findings.push_back({advice.level, advice.name, set->second, advice.cost, advice.advice});
-  }
-}
-
-void look_at_threads(const Environment& environment, Findings& findings) {
-  const auto set = environment.variables.find("OMP_NUM_THREADS");
-  if (set == environment.variables.end()) return;
-  const int threads = std::atoi(set->second.c_str());
-  if (threads >= environment.machine.cores || threads <= 0) return;
-  findings.push_back({Level::kNote, "OMP_NUM_THREADS",
-                      concat(threads, "; ", environment.machine.cores, " cores can be used"),
-                      "work on the CPU leaves cores idle",
-                      "unset OMP_NUM_THREADS, or set cpu.threads in the recipe"});
+void look_at_libraries(const Environment& environment, Findings& findings) {
+  if (!environment.cuda.built) return;
+  if (environment.cudnn.empty())
+    findings.push_back(make_finding(Topic::kCudnn, "", Level::kWarning, "not found",
+                                    "convolutions on the GPU are slow or fail",
+                                    "build with scripts/quickstart, which brings cuDNN along"));
+  if (environment.nccl.empty() && has_several_gpus(environment))
+    findings.push_back(make_finding(Topic::kNccl, "", Level::kNote, "not found",
+                                    "a run cannot use several GPUs",
+                                    "build with scripts/quickstart, which brings NCCL along"));
 }
 
 bool is_full(const FolderSpace& folder) {
@@ -240,9 +155,7 @@ bool is_full(const FolderSpace& folder) {
 
 void look_at_folder(const std::optional<FolderSpace>& folder, Findings& findings) {
   if (!folder) return;
-  Finding finding{
-      Level::kOk, concat("disk space for ", folder->path),
-      concat(format_bytes(folder->space.free), " of ", format_bytes(folder->space.total), " free"), "", ""};
+  Finding finding = make_finding(Topic::kFolder, folder->path, Level::kOk, free_text(folder->space));
   if (folder->space.free < kLittleDisk) {
     finding.level = is_full(*folder) ? Level::kProblem : Level::kWarning;
     finding.cost = finding.level == Level::kProblem ? "weights cannot be saved" : "checkpoints may not fit";
@@ -251,20 +164,37 @@ void look_at_folder(const std::optional<FolderSpace>& folder, Findings& findings
   findings.push_back(finding);
 }
 
-void judge(const Environment& environment, const Trial& trial, Diagnosis& diagnosis) {
-  const at::Device device = choose_device("auto", environment.cuda);
+// The GPU that `auto` chooses; nullptr: the CPU, or one of which nothing is known.
+const Gpu* chosen_gpu(const Environment& environment, at::Device device) {
+  for (const Gpu& gpu : environment.gpus)
+    if (device.is_cuda() && gpu.index == device.index()) return &gpu;
+  return nullptr;
+}
+
+void judge(const Environment& environment, const Trial& trial, at::Device device, Diagnosis& diagnosis) {
+  const Gpu* gpu = chosen_gpu(environment, device);
   diagnosis.device = device.str();
   if (trial.probe_failure) {
     diagnosis.verdict = concat("no: ", *trial.probe_failure);
   } else if (trial.folder && is_full(*trial.folder)) {
     diagnosis.verdict = concat("no: the disk of ", trial.folder->path, " is full");
+  } else if (gpu != nullptr && !may_have_code_for(environment, *gpu)) {
+    diagnosis.verdict = concat("no: this program was not compiled for ", device.str());
   } else {
     diagnosis.will_train = true;
-    diagnosis.verdict = "yes, on the CPU";
-    for (const Gpu& gpu : environment.gpus)
-      if (device.is_cuda() && gpu.index == device.index())
-        diagnosis.verdict = concat("yes, on ", device.str(), " (", gpu.name, ", ", size_text(gpu), ")");
+    diagnosis.verdict = device.is_cuda() ? concat("yes, on ", device.str()) : "yes, on the CPU";
+    if (gpu != nullptr) diagnosis.verdict += concat(" (", gpu->name, ", ", size_text(*gpu), ")");
   }
+}
+
+// What NVML says of the GPU that has just computed.
+std::optional<NvmlFacts> facts_at_work(at::Device device) {
+  if (!device.is_cuda()) return std::nullopt;
+  const std::unique_ptr<Nvml> nvml = open_nvml();
+  const std::optional<CudaGpu> gpu = query_gpu(device.index());
+  NvmlDevice handle = nvml && gpu ? nvml->find(gpu->uuid, gpu->pci_bus) : nullptr;
+  if (handle == nullptr) return std::nullopt;
+  return nvml->facts(handle);
 }
 
 }  // namespace
@@ -272,6 +202,7 @@ void judge(const Environment& environment, const Trial& trial, Diagnosis& diagno
 Trial try_out(at::Device device, const std::string& folder) {
   Trial trial;
   trial.probe_failure = probe(device);
+  if (!trial.probe_failure) trial.at_work = facts_at_work(device);
   std::error_code failed;
   const fs::space_info space = fs::space(nearest_existing(folder), failed);
   if (!failed)
@@ -281,18 +212,29 @@ Trial try_out(at::Device device, const std::string& folder) {
 }
 
 Diagnosis diagnose(const Environment& environment, const Trial& trial) {
+  const at::Device device = choose_device("auto", environment.cuda);
   Diagnosis diagnosis;
-  look_at_cpu(environment, diagnosis.findings);
-  look_at_cuda(environment, diagnosis.findings);
-  look_at_libraries(environment, diagnosis.findings);
-  for (const Gpu& gpu : environment.gpus) look_at_gpu(environment, gpu, diagnosis.findings);
-  look_at_variables(environment, diagnosis.findings);
-  look_at_threads(environment, diagnosis.findings);
-  look_at_folder(trial.folder, diagnosis.findings);
+  Findings& findings = diagnosis.findings;
+  look_at_cpu(environment.machine, findings);
+  look_at_governor(environment.machine, findings);
+  look_at_memory(environment.machine, findings);
+  look_at_shared_memory(environment, findings);
+  if (const std::optional<std::string> why = why_no_gpu(environment.cuda)) {
+    look_at_missing_gpu(environment, *why, findings);
+  } else {
+    look_at_driver(environment, findings);
+  }
+  look_at_libraries(environment, findings);
+  for (const Gpu& gpu : environment.gpus) {
+    const bool worked = trial.at_work && device.is_cuda() && gpu.index == device.index();
+    look_at_gpu(environment, gpu, worked ? &*trial.at_work : nullptr, findings);
+  }
+  look_at_variables(environment, findings);
+  look_at_folder(trial.folder, findings);
   if (trial.probe_failure)
-    diagnosis.findings.push_back({Level::kProblem, "trial computation", *trial.probe_failure,
-                                  "nothing can be trained there", "update the driver, or set device: cpu"});
-  judge(environment, trial, diagnosis);
+    findings.push_back(make_finding(Topic::kTrial, "", Level::kProblem, *trial.probe_failure,
+                                    "nothing can be trained there", "update the driver, or set device: cpu"));
+  judge(environment, trial, device, diagnosis);
   return diagnosis;
 }
 

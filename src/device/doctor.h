@@ -11,10 +11,42 @@
 
 namespace gputrain::device {
 
+// What a finding is about; docs/doctor.md describes each.
+enum class Topic {
+  kCpu,
+  kMemory,
+  kGovernor,
+  kSharedMemory,
+  kNoGpu,
+  kDriver,
+  kCudnn,
+  kNccl,
+  kGpu,
+  kHiddenGpu,
+  kCode,
+  kPrecision,
+  kFreeMemory,
+  kDisplay,
+  kDriverModel,
+  kPersistence,
+  kPowerLimit,
+  kPcieLink,
+  kPcieGeneration,
+  kClocks,
+  kVariable,
+  kFolder,
+  kTrial,  // stays the last
+};
+
+std::vector<Topic> all_topics();
+std::string topic_id(Topic topic);     // "power_limit", for scripts
+std::string topic_title(Topic topic);  // "power limit of cuda:N": N, MODEL, VARIABLE and FOLDER stand for one
+
 struct Finding {
   enum class Level { kOk, kNote, kWarning, kProblem };
+  Topic topic = Topic::kCpu;
   Level level = Level::kOk;
-  std::string what;    // "power limit of cuda:0"
+  std::string what;    // the title with its subject: "power limit of cuda:0"
   std::string found;   // "80 W; the default is 130 W"
   std::string cost;    // what it does to training; "" when nothing
   std::string advice;  // what to type or to change; "" when there is nothing to do
@@ -28,7 +60,8 @@ struct FolderSpace {
 // What `doctor` tried out, beside the environment.
 struct Trial {
   std::optional<std::string> probe_failure;  // of the device that `auto` chooses
-  std::optional<FolderSpace> folder;         // where runs are written
+  std::optional<NvmlFacts> at_work;   // of that device, right after it computed: clocks and links are up
+  std::optional<FolderSpace> folder;  // where runs are written
 };
 
 struct Diagnosis {

@@ -63,6 +63,7 @@ std::string to_json(const Environment& environment, const Diagnosis& diagnosis) 
   for (const Finding& finding : diagnosis.findings) {
     Json entry;
     entry["level"] = level_name(finding.level);
+    entry["topic"] = topic_id(finding.topic);
     entry["what"] = finding.what;
     entry["found"] = finding.found;
     if (!finding.cost.empty()) entry["cost"] = finding.cost;

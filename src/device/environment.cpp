@@ -2,13 +2,14 @@
 
 #include "base/text.h"
 #include "device/cuda_facts.h"
+#include "device/cuda_facts_compiled.h"
+#include "device/environment_variables.h"
 #include "device/small_file.h"
 
 #include <ATen/Version.h>
 #include <torch/version.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <memory>
@@ -17,31 +18,6 @@
 
 namespace gputrain::device {
 namespace {
-
-constexpr std::array kVariables = {
-    "CUBLAS_WORKSPACE_CONFIG",
-    "CUDA_DEVICE_MAX_CONNECTIONS",
-    "CUDA_DEVICE_ORDER",
-    "CUDA_LAUNCH_BLOCKING",
-    "CUDA_MODULE_LOADING",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDNN_LOGLEVEL_DBG",
-    "KMP_AFFINITY",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "MALLOC_ARENA_MAX",
-    "MKL_NUM_THREADS",
-    "NVIDIA_TF32_OVERRIDE",
-    "OMP_NUM_THREADS",
-    "OMP_PROC_BIND",
-    "PYTORCH_ALLOC_CONF",
-    "PYTORCH_CUDA_ALLOC_CONF",
-    "PYTORCH_NO_CUDA_MEMORY_CACHING",
-    "PYTORCH_NVML_BASED_CUDA_CHECK",
-    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
-    "TORCH_CUDNN_V8_API_DISABLED",
-    "TORCH_SHOW_CPP_STACKTRACES",
-};
 
 // A function of a library that LibTorch brought along; null where it did not (CUDA off).
 template <class Function>
@@ -66,8 +42,8 @@ std::string nccl_version() {
 
 std::map<std::string, std::string> set_variables() {
   std::map<std::string, std::string> set;
-  for (const char* name : kVariables)
-    if (const char* value = std::getenv(name)) set[name] = value;
+  for (const WatchedVariable& variable : watched_variables())
+    if (const char* value = std::getenv(variable.name)) set[variable.name] = value;
   return set;
 }
 
@@ -126,6 +102,7 @@ Environment inspect(const std::string& gputrain_version, Nvml* nvml) {
   environment.libtorch_build = at::show_config();
   environment.cpu_capability = at::get_cpu_capability();
   environment.cuda = cuda_state();
+  environment.compiled_for = compiled_capabilities();
   environment.cudnn = cudnn_version();
   environment.nccl = nccl_version();
   environment.pid = static_cast<unsigned>(::getpid());

@@ -31,10 +31,11 @@ struct Environment {
   std::string libtorch_build;  // what LibTorch says of itself, several lines
   std::string cpu_capability;  // of LibTorch's CPU kernels: AVX2, AVX512
   CudaState cuda;
-  std::string nvidia_driver;  // "580.65.06"; "": unknown
-  std::string cudnn;          // "9.19.0"; "": not linked
-  std::string nccl;           // "2.28.9"; "": not linked
-  unsigned pid = 0;           // of the process that looked
+  std::vector<int> compiled_for;  // capabilities that this program's own kernels have code for
+  std::string nvidia_driver;      // "580.65.06"; "": unknown
+  std::string cudnn;              // "9.19.0"; "": not linked
+  std::string nccl;               // "2.28.9"; "": not linked
+  unsigned pid = 0;               // of the process that looked
   Machine machine;
   std::vector<Gpu> gpus;
   std::map<std::string, std::string> variables;  // set ones that change what LibTorch or CUDA does

@@ -29,6 +29,7 @@ Json json_of(const GpuProcess& process) {
   json["pid"] = process.pid;
   put(json, "name", process.name);
   put(json, "bytes", process.bytes);
+  json["computes"] = process.computes;
   return json;
 }
 
@@ -43,6 +44,13 @@ void put_nvml(Json& json, const NvmlFacts& facts) {
   put(json, "temperature_celsius", facts.temperature_celsius);
   put(json, "utilization_percent", facts.utilization_percent);
   if (!facts.throttling.empty()) json["throttling"] = facts.throttling;
+  put(json, "persistence_mode", facts.persistence_mode);
+  put(json, "display_attached", facts.display_attached);
+  put(json, "display_active", facts.display_active);
+  put(json, "driver_model", facts.driver_model);
+  put(json, "performance_state", facts.performance_state);
+  put(json, "clock_mhz", facts.clock_mhz);
+  put(json, "clock_max_mhz", facts.clock_max_mhz);
   for (const GpuProcess& process : facts.processes) json["processes"].push_back(json_of(process));
 }
 
@@ -73,9 +81,13 @@ Json json_of(const Machine& machine) {
   json["cores"] = machine.cores;
   json["memory"]["available"] = machine.memory.available;
   json["memory"]["total"] = machine.memory.total;
+  put(json, "cpu_governor", machine.governor);
+  put(json, "cpu_frequency_driver", machine.frequency_driver);
+  put(json, "shared_memory", machine.shared_memory);
   put(json, "system", machine.system);
   put(json, "kernel", machine.kernel);
   json["wsl"] = machine.is_wsl;
+  put(json, "nvidia_module", machine.nvidia_module);
   return json;
 }
 
@@ -88,6 +100,8 @@ Json json_of(const Environment& environment) {
   put(json["libtorch"], "build", environment.libtorch_build);
   put(json["libtorch"], "cpu_capability", environment.cpu_capability);
   json["cuda"] = json_of(environment.cuda);
+  for (const int capability : environment.compiled_for)
+    json["cuda"]["compiled_for"].push_back(capability_text(capability));
   put(json, "nvidia_driver", environment.nvidia_driver);
   put(json, "cudnn", environment.cudnn);
   put(json, "nccl", environment.nccl);

@@ -3,13 +3,14 @@
 #include "device/small_file.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <sched.h>
 #include <sstream>
-#include <sys/utsname.h>
+#include <sys/statvfs.h>
 #include <system_error>
 #include <unistd.h>
 #include <vector>
@@ -98,14 +99,54 @@ int cores_by_quota(const fs::path& group, int cores) {
 }
 
 // Vendor 10de with a display class (03xxxx).
-bool nvidia_gpu_on_pci() {
+bool nvidia_gpu_on_pci(const std::string& root) {
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator("/sys/bus/pci/devices", ignored)) {
+  for (const auto& entry : fs::directory_iterator(root + "/sys/bus/pci/devices", ignored)) {
     if (read_small_file((entry.path() / "vendor").string()).value_or("") != "0x10de") continue;
     if (read_small_file((entry.path() / "class").string()).value_or("").compare(0, 4, "0x03") == 0)
       return true;
   }
   return false;
+}
+
+// The governor of one core, or that of the first core found to save power: a single one slows training.
+void read_frequency(const std::string& root, Machine& machine) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(root + "/sys/devices/system/cpu", ignored)) {
+    const fs::path folder = entry.path() / "cpufreq";
+    const std::optional<std::string> governor = read_small_file((folder / "scaling_governor").string());
+    if (!governor || governor->empty()) continue;
+    machine.governor = *governor;
+    machine.frequency_driver = read_small_file((folder / "scaling_driver").string()).value_or("");
+    if (machine.governor == "powersave") return;
+  }
+}
+
+std::optional<Capacity> space_of(const std::string& folder) {
+  struct statvfs space {};
+  if (::statvfs(folder.c_str(), &space) != 0) return std::nullopt;
+  const auto block = static_cast<std::int64_t>(space.f_frsize);
+  return Capacity{static_cast<std::int64_t>(space.f_bavail) * block,
+                  static_cast<std::int64_t>(space.f_blocks) * block};
+}
+
+// A kernel of one's own need not name Microsoft, but it has the GPU's paravirtual device.
+bool is_wsl(const std::string& root) {
+  std::string version = read_small_file(root + "/proc/version").value_or("");
+  std::transform(version.begin(), version.end(), version.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  std::error_code ignored;
+  return version.find("microsoft") != std::string::npos || fs::exists(root + "/dev/dxg", ignored);
+}
+
+// "580.65.06" of "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  ..." and of the open module's
+// "NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  ...": the first word that begins with a digit.
+std::string nvidia_module(const std::string& root) {
+  const std::string text = read_small_file(root + "/proc/driver/nvidia/version").value_or("");
+  std::istringstream words(value_of(text, "NVRM version"));
+  for (std::string word; words >> word;)
+    if (std::isdigit(static_cast<unsigned char>(word[0])) != 0) return word;
+  return "";
 }
 
 }  // namespace
@@ -132,18 +173,20 @@ MachineMemory machine_memory(const std::string& root) {
   return memory;
 }
 
-Machine inspect_machine() {
+Machine inspect_machine(const std::string& root) {
   Machine machine;
-  machine.cpu = value_of(read_small_file("/proc/cpuinfo").value_or(""), "model name");
+  machine.cpu = value_of(read_small_file(root + "/proc/cpuinfo").value_or(""), "model name");
   machine.cores = usable_cores();
-  machine.memory = machine_memory();
-  machine.system = value_of(read_small_file("/etc/os-release").value_or(""), "PRETTY_NAME");
-  utsname name{};
-  if (::uname(&name) == 0) machine.kernel = name.release;
-  machine.is_wsl = machine.kernel.find("microsoft") != std::string::npos;
+  machine.memory = machine_memory(root);
+  read_frequency(root, machine);
+  machine.shared_memory = space_of(root + "/dev/shm");
+  machine.system = value_of(read_small_file(root + "/etc/os-release").value_or(""), "PRETTY_NAME");
+  machine.kernel = read_small_file(root + "/proc/sys/kernel/osrelease").value_or("");
+  machine.is_wsl = is_wsl(root);
+  machine.nvidia_module = nvidia_module(root);
   std::error_code ignored;
-  machine.has_nvidia_gpu =
-      nvidia_gpu_on_pci() || (machine.is_wsl && fs::exists("/usr/lib/wsl/lib/libcuda.so.1", ignored));
+  machine.has_nvidia_gpu = nvidia_gpu_on_pci(root) ||
+                           (machine.is_wsl && fs::exists(root + "/usr/lib/wsl/lib/libcuda.so.1", ignored));
   return machine;
 }
 

@@ -2,6 +2,7 @@
 
 #include "device/nvml_api.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -22,6 +23,9 @@ constexpr std::array<ThrottleReason, 5> kThrottleReasons = {{
     {0x40, "temperature (hardware)"},
     {0x80, "power supply brake"},
 }};
+
+// nvmlDriverModel_t, by its values. NVML calls TCC by its older name, WDM.
+constexpr std::array<const char*, 3> kDriverModels = {"WDDM", "TCC", "MCDM"};
 
 class NvmlLibrary final : public Nvml {
  public:
@@ -67,16 +71,23 @@ class NvmlLibrary final : public Nvml {
     facts.pcie_generation_max = number(api_.pcie_generation_max, gpu);
     facts.pcie_width = number(api_.pcie_width, gpu);
     facts.pcie_width_max = number(api_.pcie_width_max, gpu);
+    facts.persistence_mode = flag(api_.persistence_mode, gpu);
+    facts.display_attached = flag(api_.display_attached, gpu);
+    facts.display_active = flag(api_.display_active, gpu);
+    facts.driver_model = driver_model(gpu);
+    facts.performance_state = performance_state(gpu);
+    facts.clock_mhz = clock(api_.clock_mhz, gpu);
+    facts.clock_max_mhz = clock(api_.clock_max_mhz, gpu);
     facts.temperature_celsius = temperature(gpu);
     facts.utilization_percent = utilization(gpu);
     facts.throttling = throttling(gpu);
-    for (const NvmlProcessInfo& info : processes(gpu))
-      facts.processes.push_back({info.pid, bytes_of(info), {}});
+    add_processes(api_.compute_processes, gpu, true, facts.processes);
+    add_processes(api_.graphics_processes, gpu, false, facts.processes);
     return facts;
   }
 
   std::optional<std::int64_t> process_bytes(NvmlDevice gpu, unsigned pid) override {
-    for (const NvmlProcessInfo& info : processes(gpu))
+    for (const NvmlProcessInfo& info : list(api_.compute_processes, gpu))
       if (info.pid == pid) return bytes_of(info);
     return std::nullopt;
   }
@@ -95,6 +106,18 @@ class NvmlLibrary final : public Nvml {
     return static_cast<int>(value);
   }
 
+  static std::optional<bool> flag(NvmlApi::GetUnsigned get, NvmlDevice gpu) {
+    const std::optional<int> value = number(get, gpu);
+    if (!value) return std::nullopt;
+    return *value != 0;
+  }
+
+  static std::optional<int> clock(NvmlApi::GetClock get, NvmlDevice gpu) {
+    unsigned mhz = 0;
+    if (get == nullptr || get(gpu, kNvmlClockOfMultiprocessors, &mhz) != kNvmlSuccess) return std::nullopt;
+    return static_cast<int>(mhz);
+  }
+
   static std::optional<double> watts(NvmlApi::GetUnsigned get, NvmlDevice gpu) {
     const std::optional<int> milliwatts = number(get, gpu);
     if (!milliwatts) return std::nullopt;
@@ -110,6 +133,18 @@ class NvmlLibrary final : public Nvml {
     NvmlMemory memory{};
     if (api_.memory == nullptr || api_.memory(gpu, &memory) != kNvmlSuccess) return std::nullopt;
     return Capacity{static_cast<std::int64_t>(memory.free), static_cast<std::int64_t>(memory.total)};
+  }
+
+  std::string driver_model(NvmlDevice gpu) const {
+    unsigned current = 0;
+    unsigned pending = 0;
+    if (api_.driver_model == nullptr || api_.driver_model(gpu, &current, &pending) != kNvmlSuccess) return "";
+    return current < kDriverModels.size() ? kDriverModels[current] : "";
+  }
+
+  std::optional<int> performance_state(NvmlDevice gpu) const {
+    const std::optional<int> state = number(api_.performance_state, gpu);
+    return state == static_cast<int>(kNvmlUnknownPerformanceState) ? std::nullopt : state;
   }
 
   std::optional<int> temperature(NvmlDevice gpu) const {
@@ -135,18 +170,28 @@ class NvmlLibrary final : public Nvml {
   }
 
   // NVML says how many there are when the room does not suffice; more may start before the next call.
-  const std::vector<NvmlProcessInfo>& processes(NvmlDevice gpu) {
+  const std::vector<NvmlProcessInfo>& list(NvmlApi::ListProcesses get, NvmlDevice gpu) {
     found_.clear();
-    if (api_.processes == nullptr) return found_;
+    if (get == nullptr) return found_;
     for (unsigned room = 16; room <= 4096;) {
       found_.resize(room);
       unsigned count = room;
-      const int status = api_.processes(gpu, &count, found_.data());
+      const int status = get(gpu, &count, found_.data());
       found_.resize(status == kNvmlSuccess ? count : 0);
       if (status != kNvmlInsufficientSize) break;
       room = 2 * (count > room ? count : room);
     }
     return found_;
+  }
+
+  // A program that computes and draws is in both lists of NVML.
+  void add_processes(NvmlApi::ListProcesses get, NvmlDevice gpu, bool computes,
+                     std::vector<GpuProcess>& processes) {
+    for (const NvmlProcessInfo& info : list(get, gpu)) {
+      const bool known = std::any_of(processes.begin(), processes.end(),
+                                     [&](const GpuProcess& other) { return other.pid == info.pid; });
+      if (!known) processes.push_back({info.pid, bytes_of(info), {}, computes});
+    }
   }
 
   NvmlApi api_;

@@ -18,6 +18,7 @@ struct GpuProcess {
   unsigned pid = 0;
   std::optional<std::int64_t> bytes;  // absent where the driver keeps no account (WSL)
   std::string name;                   // of the program, as far as /proc shows it
+  bool computes = true;               // false: it draws windows or a screen, and does no CUDA work
 };
 
 // What NVML says of one GPU now. Absent: not reported for this GPU or driver.
@@ -32,10 +33,17 @@ struct NvmlFacts {
   std::optional<int> pcie_generation_max;
   std::optional<int> pcie_width;
   std::optional<int> pcie_width_max;
+  std::optional<bool> persistence_mode;  // the driver stays loaded while nothing uses the GPU
+  std::optional<bool> display_attached;
+  std::optional<bool> display_active;    // it draws a desktop, on a screen or not
+  std::string driver_model;              // of Windows: WDDM, TCC or MCDM; "" elsewhere
+  std::optional<int> performance_state;  // 0: full clocks, 8 and above: idle
+  std::optional<int> clock_mhz;          // of the multiprocessors
+  std::optional<int> clock_max_mhz;
   std::optional<int> temperature_celsius;
   std::optional<int> utilization_percent;
   std::vector<std::string> throttling;  // why the clocks are below what they could be; idling is no reason
-  std::vector<GpuProcess> processes;    // that compute
+  std::vector<GpuProcess> processes;    // each once; those that compute come first
 };
 
 // What NVML can do for us; simulated in tests.

@@ -10,6 +10,8 @@ namespace gputrain::device {
 
 constexpr int kNvmlSuccess = 0;
 constexpr int kNvmlInsufficientSize = 7;
+constexpr int kNvmlClockOfMultiprocessors = 1;
+constexpr unsigned kNvmlUnknownPerformanceState = 32;
 constexpr unsigned long long kNvmlNotAvailable = ~0ULL;
 
 struct NvmlMemory {
@@ -30,6 +32,8 @@ struct NvmlProcessInfo {
 struct NvmlApi {
   using GetUnsigned = int (*)(NvmlDevice, unsigned*);
   using GetText = int (*)(NvmlDevice, char*, unsigned);
+  using GetClock = int (*)(NvmlDevice, int clock, unsigned*);
+  using ListProcesses = int (*)(NvmlDevice, unsigned* count, NvmlProcessInfo*);
 
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
@@ -44,7 +48,8 @@ struct NvmlApi {
   int (*utilization)(NvmlDevice, NvmlUtilization*) = nullptr;
   int (*temperature)(NvmlDevice, int sensor, unsigned*) = nullptr;
   int (*throttle_reasons)(NvmlDevice, unsigned long long*) = nullptr;
-  int (*processes)(NvmlDevice, unsigned* count, NvmlProcessInfo*) = nullptr;
+  ListProcesses compute_processes = nullptr;
+  ListProcesses graphics_processes = nullptr;
   GetUnsigned power_milliwatts = nullptr;
   GetUnsigned power_limit_milliwatts = nullptr;
   GetUnsigned default_power_limit_milliwatts = nullptr;
@@ -52,6 +57,13 @@ struct NvmlApi {
   GetUnsigned pcie_generation_max = nullptr;
   GetUnsigned pcie_width = nullptr;
   GetUnsigned pcie_width_max = nullptr;
+  GetUnsigned persistence_mode = nullptr;  // 0 or 1, as the two below
+  GetUnsigned display_attached = nullptr;
+  GetUnsigned display_active = nullptr;
+  int (*driver_model)(NvmlDevice, unsigned* current, unsigned* pending) = nullptr;
+  GetUnsigned performance_state = nullptr;
+  GetClock clock_mhz = nullptr;
+  GetClock clock_max_mhz = nullptr;
 };
 
 // Calls init; nullptr when that fails. The result calls shutdown when it ends.

@@ -27,7 +27,8 @@ NvmlApi bind_all(void* library) {
   bind(library, "nvmlDeviceGetCurrentClocksEventReasons", api.throttle_reasons);
   if (api.throttle_reasons == nullptr)  // the name before driver 535
     bind(library, "nvmlDeviceGetCurrentClocksThrottleReasons", api.throttle_reasons);
-  bind(library, "nvmlDeviceGetComputeRunningProcesses_v3", api.processes);
+  bind(library, "nvmlDeviceGetComputeRunningProcesses_v3", api.compute_processes);
+  bind(library, "nvmlDeviceGetGraphicsRunningProcesses_v3", api.graphics_processes);
   bind(library, "nvmlDeviceGetPowerUsage", api.power_milliwatts);
   bind(library, "nvmlDeviceGetEnforcedPowerLimit", api.power_limit_milliwatts);
   bind(library, "nvmlDeviceGetPowerManagementDefaultLimit", api.default_power_limit_milliwatts);
@@ -35,6 +36,15 @@ NvmlApi bind_all(void* library) {
   bind(library, "nvmlDeviceGetMaxPcieLinkGeneration", api.pcie_generation_max);
   bind(library, "nvmlDeviceGetCurrPcieLinkWidth", api.pcie_width);
   bind(library, "nvmlDeviceGetMaxPcieLinkWidth", api.pcie_width_max);
+  bind(library, "nvmlDeviceGetPersistenceMode", api.persistence_mode);
+  bind(library, "nvmlDeviceGetDisplayMode", api.display_attached);
+  bind(library, "nvmlDeviceGetDisplayActive", api.display_active);
+  bind(library, "nvmlDeviceGetDriverModel_v2", api.driver_model);
+  if (api.driver_model == nullptr)  // older drivers have its first version, with the same arguments
+    bind(library, "nvmlDeviceGetDriverModel", api.driver_model);
+  bind(library, "nvmlDeviceGetPerformanceState", api.performance_state);
+  bind(library, "nvmlDeviceGetClockInfo", api.clock_mhz);
+  bind(library, "nvmlDeviceGetMaxClockInfo", api.clock_max_mhz);
   return api;
 }
 

@@ -1,76 +1,29 @@
 #include "device/doctor.h"
 
+#include "device/doctor_support.h"
+#include "device/environment_variables.h"
 #include "support/catch.h"
+#include "support/paths.h"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
 #include <string>
 
-using gputrain::device::Diagnosis;
-using gputrain::device::Environment;
-using gputrain::device::Finding;
-using gputrain::device::Gpu;
-using gputrain::device::NvmlFacts;
+using gputrain::device::Topic;
 using gputrain::device::Trial;
-using Level = gputrain::device::Finding::Level;
-
-namespace {
-
-constexpr std::int64_t kGiB = 1LL << 30;
-
-// A machine with nothing to complain about: one RTX 3060.
-Environment healthy() {
-  Environment environment;
-  environment.gputrain = "1.2.3";
-  environment.libtorch = "2.11.0";
-  environment.cuda.built = true;
-  environment.cuda.runtime = 13000;
-  environment.cuda.driver = 13000;
-  environment.cuda.capabilities = {86};
-  environment.nvidia_driver = "580.65.06";
-  environment.cudnn = "9.19.0";
-  environment.nccl = "2.28.9";
-  environment.pid = 77;
-  environment.machine.cpu = "AMD Ryzen 5 5600X";
-  environment.machine.cores = 12;
-  environment.machine.memory = {32 * kGiB, 28 * kGiB};
-  environment.machine.system = "Debian GNU/Linux 12 (bookworm)";
-  environment.machine.kernel = "6.1.0";
-  environment.machine.has_nvidia_gpu = true;
-  Gpu gpu;
-  gpu.index = 0;
-  gpu.name = "NVIDIA GeForce RTX 3060";
-  gpu.uuid = "GPU-1";
-  gpu.capability = 86;
-  gpu.memory = {12 * kGiB - kGiB / 2, 12 * kGiB};
-  gpu.nvml = NvmlFacts();
-  environment.gpus.push_back(gpu);
-  return environment;
-}
-
-Environment without_gpu() {
-  Environment environment = healthy();
-  environment.cuda = {};
-  environment.cudnn = "";
-  environment.gpus.clear();
-  environment.machine.has_nvidia_gpu = false;
-  return environment;
-}
-
-Diagnosis diagnose(const Environment& environment) {
-  return gputrain::device::diagnose(environment, Trial());
-}
-
-// The finding about `what`; one that found nothing when there is none.
-Finding about(const Diagnosis& diagnosis, const std::string& what) {
-  const auto found = std::find_if(diagnosis.findings.begin(), diagnosis.findings.end(),
-                                  [&](const Finding& finding) { return finding.what == what; });
-  return found == diagnosis.findings.end() ? Finding() : *found;
-}
-
-}  // namespace
+using gputrain::testing::about;
+using gputrain::testing::diagnose;
+using gputrain::testing::Diagnosis;
+using gputrain::testing::Environment;
+using gputrain::testing::Finding;
+using gputrain::testing::healthy;
+using gputrain::testing::kGiB;
+using gputrain::testing::Level;
+using gputrain::testing::without_gpu;
 
 TEST_CASE("doctor: a healthy machine trains on its GPU, and nothing is wrong", "[device]") {
   const Diagnosis diagnosis = diagnose(healthy());
@@ -106,26 +59,6 @@ TEST_CASE("doctor: a GPU that this build cannot use is a problem with what to do
   CHECK(about(diagnosis, "NVIDIA GeForce RTX 3060").found == "12.0 GiB, not visible to this program");
 }
 
-TEST_CASE("doctor: a GPU that this program does not see is one note, whatever its state", "[device]") {
-  Environment environment = healthy();
-  Gpu hidden = environment.gpus[0];
-  hidden.index.reset();
-  hidden.name = "NVIDIA H200";
-  hidden.uuid = "GPU-2";
-  hidden.memory->free = kGiB;
-  hidden.nvml->processes = {{4242, 7 * kGiB, "python3"}};
-  hidden.nvml->power_limit_watts = 80.0;
-  hidden.nvml->default_power_limit_watts = 130.0;
-  hidden.nvml->pcie_width = 4;
-  hidden.nvml->pcie_width_max = 16;
-  hidden.nvml->throttling = {"temperature (hardware)"};
-  environment.gpus.push_back(hidden);
-  const Diagnosis diagnosis = diagnose(environment);
-  CHECK(about(diagnosis, "NVIDIA H200").level == Level::kNote);
-  CHECK(std::count_if(diagnosis.findings.begin(), diagnosis.findings.end(),
-                      [](const Finding& finding) { return finding.level != Level::kOk; }) == 1);
-}
-
 TEST_CASE("doctor: an old driver is a problem that names both versions and the driver to install",
           "[device]") {
   Environment environment = healthy();
@@ -149,60 +82,82 @@ TEST_CASE("doctor: a GPU on the bus without a driver is a problem", "[device]") 
   CHECK(finding.advice == "install driver 580 or newer, and check it with nvidia-smi");
 }
 
-TEST_CASE("doctor: memory that others hold is reported with who holds it", "[device]") {
+TEST_CASE("doctor: a driver without a GPU is said, and where to look", "[device]") {
+  Environment environment = without_gpu();
+  environment.cuda.built = true;
+  environment.cuda.runtime = 13000;
+  environment.cuda.driver = 13000;
+  environment.nvidia_driver = "580.65.06";
+  environment.cuda.error = "no CUDA-capable device is detected";
+  const Finding finding = about(diagnose(environment), "GPU");
+  CHECK(finding.level == Level::kNote);
+  CHECK(finding.found == "no NVIDIA GPU on this machine, though driver 580.65.06 is there");
+  CHECK_THAT(finding.advice, ContainsSubstring("lspci"));
+}
+
+TEST_CASE("doctor: a driver whose module is missing, newer libraries, or none at all, is told apart",
+          "[device]") {
   Environment environment = healthy();
-  environment.gpus[0].memory->free = 4 * kGiB;
-  environment.gpus[0].nvml->processes = {{77, kGiB, "gputrain"}, {4242, 7 * kGiB, "python3"}, {4243, {}, ""}};
-  const Finding finding = about(diagnose(environment), "free memory of cuda:0");
+  environment.cuda.capabilities.clear();
+  environment.gpus.clear();
+  environment.nvidia_driver = "";
+  CHECK_THAT(about(diagnose(environment), "GPU").advice, ContainsSubstring("sudo modprobe nvidia"));
+  environment.machine.nvidia_module = "575.57.08";
+  CHECK_THAT(about(diagnose(environment), "GPU").advice,
+             ContainsSubstring("restart the machine: driver 575.57.08 is loaded"));
+  environment.cuda.driver = 0;
+  CHECK_THAT(about(diagnose(environment), "GPU").advice, ContainsSubstring("--gpus all"));
+}
+
+TEST_CASE("doctor: under WSL the driver belongs into Windows", "[device]") {
+  Environment environment = healthy();
+  environment.machine.is_wsl = true;
+  environment.cuda.driver = 12020;
+  environment.cuda.capabilities.clear();
+  environment.gpus.clear();
+  CHECK(about(diagnose(environment), "GPU").advice ==
+        "install driver 580 or newer in Windows, and none in WSL");
+}
+
+TEST_CASE("doctor: the driver's line tells what this program was compiled for", "[device]") {
+  Environment environment = healthy();
+  environment.compiled_for = {75, 86};
+  CHECK(about(diagnose(environment), "NVIDIA driver").found ==
+        "580.65.06, runs CUDA up to 13.0; this program uses 13.0, compiled for 7.5 and 8.6");
+}
+
+TEST_CASE("doctor: missing NCCL matters with several GPUs", "[device]") {
+  Environment environment = healthy();
+  environment.nccl = "";
+  CHECK(about(diagnose(environment), "NCCL").found.empty());
+  environment.cuda.capabilities = {86, 86};
+  CHECK(about(diagnose(environment), "NCCL").level == Level::kNote);
+}
+
+TEST_CASE("doctor: a governor that saves power is worst where it pins the lowest clocks", "[device]") {
+  Environment environment = healthy();
+  environment.machine.governor = "powersave";
+  environment.machine.frequency_driver = "acpi-cpufreq";
+  Finding finding = about(diagnose(environment), "CPU governor");
   CHECK(finding.level == Level::kWarning);
-  CHECK(finding.found == "4.0 GiB of 12.0 GiB; held by python3, pid 4242 with 7.0 GiB and pid 4243");
+  CHECK(finding.found == "powersave");
+  CHECK_THAT(finding.advice, ContainsSubstring("echo performance | sudo tee"));
+  environment.machine.frequency_driver = "intel_pstate";
+  finding = about(diagnose(environment), "CPU governor");
+  CHECK(finding.level == Level::kNote);
+  CHECK(finding.found == "powersave; intel_pstate raises the clocks with the load");
+  environment.machine.governor = "schedutil";
+  CHECK(about(diagnose(environment), "CPU governor").found.empty());
 }
 
-TEST_CASE("doctor: this process is not among those that hold memory", "[device]") {
+TEST_CASE("doctor: 64 MiB of shared memory are a warning with several GPUs", "[device]") {
   Environment environment = healthy();
-  environment.gpus[0].nvml->processes = {{77, kGiB, "gputrain"}};
-  CHECK(about(diagnose(environment), "free memory of cuda:0").found.empty());
-}
-
-TEST_CASE("doctor: a power limit below the default is a warning with the line to type", "[device]") {
-  Environment environment = healthy();
-  environment.gpus[0].nvml->power_limit_watts = 80.0;
-  environment.gpus[0].nvml->default_power_limit_watts = 130.0;
-  const Finding finding = about(diagnose(environment), "power limit of cuda:0");
-  CHECK(finding.level == Level::kWarning);
-  CHECK(finding.found == "80 W; the default is 130 W");
-  CHECK_THAT(finding.advice, ContainsSubstring("sudo nvidia-smi -i GPU-1 -pl 130"));
-}
-
-TEST_CASE("doctor: a narrow PCIe link is a warning, a slow one on an idle GPU a note", "[device]") {
-  Environment environment = healthy();
-  NvmlFacts& facts = *environment.gpus[0].nvml;
-  facts.pcie_width = 4;
-  facts.pcie_width_max = 16;
-  facts.pcie_generation = 1;
-  facts.pcie_generation_max = 4;
-  const Diagnosis diagnosis = diagnose(environment);
-  CHECK(about(diagnosis, "PCIe link of cuda:0").level == Level::kWarning);
-  CHECK(about(diagnosis, "PCIe link of cuda:0").found == "x4; x16 is possible");
-  CHECK(about(diagnosis, "PCIe generation of cuda:0").level == Level::kNote);
-  CHECK_THAT(about(diagnosis, "PCIe generation of cuda:0").advice,
-             ContainsSubstring("look again during a run"));
-}
-
-TEST_CASE("doctor: clocks that are held down are a warning with the reason", "[device]") {
-  Environment environment = healthy();
-  environment.gpus[0].nvml->throttling = {"temperature (hardware)"};
-  environment.gpus[0].nvml->temperature_celsius = 93;
-  CHECK(about(diagnose(environment), "clocks of cuda:0").level == Level::kWarning);
-  CHECK(about(diagnose(environment), "clocks of cuda:0").found ==
-        "held down by temperature (hardware) at 93 °C");
-}
-
-TEST_CASE("doctor: a GPU before Ampere is told what its precisions are worth", "[device]") {
-  Environment environment = healthy();
-  environment.cuda.capabilities = {75};
-  environment.gpus[0].capability = 75;
-  CHECK(about(diagnose(environment), "precision on cuda:0").found == "compute capability 7.5");
+  environment.machine.shared_memory = {64 << 20, 64 << 20};
+  CHECK(about(diagnose(environment), "shared memory").level == Level::kOk);
+  CHECK(about(diagnose(environment), "shared memory").found == "64.0 MiB of 64.0 MiB free in /dev/shm");
+  environment.cuda.capabilities = {86, 86};
+  CHECK(about(diagnose(environment), "shared memory").level == Level::kWarning);
+  CHECK_THAT(about(diagnose(environment), "shared memory").advice, ContainsSubstring("--shm-size=1g"));
 }
 
 TEST_CASE("doctor: missing cuDNN is a warning in a build with CUDA alone", "[device]") {
@@ -210,20 +165,6 @@ TEST_CASE("doctor: missing cuDNN is a warning in a build with CUDA alone", "[dev
   environment.cudnn = "";
   CHECK(about(diagnose(environment), "cuDNN").level == Level::kWarning);
   CHECK(about(diagnose(without_gpu()), "cuDNN").found.empty());
-}
-
-TEST_CASE("doctor: variables that slow training down or change it are named with the cure", "[device]") {
-  Environment environment = healthy();
-  environment.variables = {
-      {"CUDA_LAUNCH_BLOCKING", "1"}, {"CUDA_VISIBLE_DEVICES", "0"}, {"OMP_NUM_THREADS", "1"}};
-  const Diagnosis diagnosis = diagnose(environment);
-  CHECK(about(diagnosis, "CUDA_LAUNCH_BLOCKING").level == Level::kWarning);
-  CHECK(about(diagnosis, "CUDA_LAUNCH_BLOCKING").advice == "unset CUDA_LAUNCH_BLOCKING");
-  CHECK(about(diagnosis, "CUDA_VISIBLE_DEVICES").level == Level::kNote);
-  CHECK(about(diagnosis, "OMP_NUM_THREADS").found == "1; 12 cores can be used");
-  environment.variables = {{"CUDA_LAUNCH_BLOCKING", "0"}, {"OMP_NUM_THREADS", "12"}};
-  CHECK(about(diagnose(environment), "CUDA_LAUNCH_BLOCKING").found.empty());
-  CHECK(about(diagnose(environment), "OMP_NUM_THREADS").found.empty());
 }
 
 TEST_CASE("doctor: little disk is a warning, none at all means that nothing will train", "[device]") {
@@ -267,7 +208,7 @@ TEST_CASE("doctor: its text has a line for each finding and ends with the verdic
         "ok        CPU: AMD Ryzen 5 5600X, 12 cores\n"
         "ok        memory: 28.0 GiB of 32.0 GiB free\n"
         "ok        NVIDIA driver: 580.65.06, runs CUDA up to 13.0; this program uses 13.0\n"
-        "ok        cuda:0: NVIDIA GeForce RTX 3060, 12.0 GiB\n"
+        "ok        cuda:0: NVIDIA GeForce RTX 3060, 12.0 GiB, compute capability 8.6\n"
         "warning   CUDA_LAUNCH_BLOCKING: 1\n"
         "          it costs: the host waits for every kernel\n"
         "          what to do: unset CUDA_LAUNCH_BLOCKING\n"
@@ -281,6 +222,7 @@ TEST_CASE("doctor: its JSON holds verdict, findings and environment", "[device]"
   CHECK(json["device"] == "cpu");
   CHECK(json["verdict"] == "yes, on the CPU");
   CHECK(json["findings"][0]["level"] == "ok");
+  CHECK(json["findings"][0]["topic"] == "cpu");
   CHECK(json["findings"][0]["what"] == "CPU");
   CHECK_FALSE(json["findings"][0].contains("cost"));
   CHECK(json["environment"]["machine"]["cores"] == 12);
@@ -295,4 +237,26 @@ TEST_CASE("doctor: trying out measures the disk of a folder that does not exist 
   CHECK(trial.folder->path == folder);
   CHECK(trial.folder->space.total >= trial.folder->space.free);
   CHECK_FALSE(std::filesystem::exists(folder));
+}
+
+TEST_CASE("doctor: topics have names of their own", "[device]") {
+  const auto topics = gputrain::device::all_topics();
+  std::set<std::string> ids;
+  for (const Topic topic : topics) {
+    CHECK_FALSE(gputrain::device::topic_id(topic).empty());
+    CHECK_FALSE(gputrain::device::topic_title(topic).empty());
+    ids.insert(gputrain::device::topic_id(topic));
+  }
+  CHECK(ids.size() == topics.size());
+  CHECK(gputrain::device::topic_title(Topic::kPowerLimit) == "power limit of cuda:N");
+}
+
+TEST_CASE("doctor: docs/doctor.md has a row for every topic and every variable", "[device]") {
+  std::ifstream file(gputrain::testing::source_path() + "/docs/doctor.md");
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  for (const Topic topic : gputrain::device::all_topics())
+    CHECK_THAT(text, ContainsSubstring("\n| " + gputrain::device::topic_title(topic) + " | `" +
+                                       gputrain::device::topic_id(topic) + "` |"));
+  for (const auto& variable : gputrain::device::watched_variables())
+    CHECK_THAT(text, ContainsSubstring("\n| `" + std::string(variable.name) + "` |"));
 }

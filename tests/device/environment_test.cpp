@@ -29,6 +29,8 @@ class SimulatedNvml final : public Nvml {
     facts.uuid = "GPU-1";
     facts.memory = {9LL << 30, 12LL << 30};
     facts.power_limit_watts = 80.0;
+    facts.display_active = true;
+    facts.driver_model = "WDDM";
     facts.processes = {{1, 2LL << 30, ""}, {4000000000U, std::nullopt, ""}};
     return facts;
   }
@@ -62,6 +64,12 @@ TEST_CASE("environment: a card that the driver knows and CUDA does not is listed
   CHECK(gpu.nvml->processes[1].name.empty());        // no such process
 }
 
+TEST_CASE("environment: a build with CUDA knows what its kernels were compiled for", "[device]") {
+  const Environment environment = gputrain::device::inspect("", nullptr);
+  CHECK(environment.compiled_for.empty() == !environment.cuda.built);
+  for (const int capability : environment.compiled_for) CHECK((capability >= 50 && capability < 200));
+}
+
 TEST_CASE("environment: variables that change what LibTorch does are taken down when set", "[device]") {
   ::setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
   ::setenv("PYTORCH_CUDA_ALLOC_CONF", "backend:native", 1);
@@ -80,7 +88,10 @@ TEST_CASE("environment: its JSON holds what is known and leaves out what is not"
   environment.cuda.built = true;
   environment.cuda.runtime = 13000;
   environment.cuda.driver = 12020;
+  environment.compiled_for = {86, 120};
   environment.machine.cores = 6;
+  environment.machine.governor = "powersave";
+  environment.machine.shared_memory = {1000, 2000};
   environment.variables["NVIDIA_TF32_OVERRIDE"] = "0";
   Gpu gpu;
   gpu.index = 0;
@@ -93,13 +104,20 @@ TEST_CASE("environment: its JSON holds what is known and leaves out what is not"
   CHECK(json["cuda"]["built"] == true);
   CHECK(json["cuda"]["runtime"] == "13.0");
   CHECK(json["cuda"]["driver_runs_up_to"] == "12.2");
+  CHECK(json["cuda"]["compiled_for"] == Json({"8.6", "12.0"}));
   CHECK(json["machine"]["cores"] == 6);
+  CHECK(json["machine"]["cpu_governor"] == "powersave");
+  CHECK(json["machine"]["shared_memory"]["free"] == 1000);
   CHECK(json["variables"]["NVIDIA_TF32_OVERRIDE"] == "0");
   const Json& card = json["gpus"][0];
   CHECK(card["device"] == "cuda:0");
   CHECK(card["compute_capability"] == "8.6");
   CHECK(card["power_limit_watts"] == 80.0);
   CHECK(card["processes"][0]["bytes"] == 2LL << 30);
+  CHECK(card["processes"][0]["computes"] == true);
+  CHECK(card["display_active"] == true);
+  CHECK(card["driver_model"] == "WDDM");
+  CHECK_FALSE(card.contains("persistence_mode"));
   CHECK_FALSE(card.contains("power_watts"));
   CHECK_FALSE(card["processes"][1].contains("bytes"));
   CHECK_FALSE(json.contains("cudnn"));

@@ -25,7 +25,8 @@ constexpr int kNotFound = 6;
 // The library that the functions below play; one GPU.
 struct Library {
   int open = 0;
-  std::vector<NvmlProcessInfo> processes;
+  std::vector<NvmlProcessInfo> processes;  // that compute
+  std::vector<NvmlProcessInfo> windows;
 };
 Library library;
 
@@ -38,12 +39,12 @@ int text(char* out, unsigned size, const char* value) {
   return kSuccess;
 }
 
-int list_processes(NvmlDevice, unsigned* count, NvmlProcessInfo* infos) {
-  const auto there = static_cast<unsigned>(library.processes.size());
+int list(const std::vector<NvmlProcessInfo>& processes, unsigned* count, NvmlProcessInfo* infos) {
+  const auto there = static_cast<unsigned>(processes.size());
   const unsigned room = *count;
   *count = there;
   if (room < there) return gputrain::device::kNvmlInsufficientSize;
-  for (unsigned i = 0; i < there; ++i) infos[i] = library.processes[i];
+  for (unsigned i = 0; i < there; ++i) infos[i] = processes[i];
   return kSuccess;
 }
 
@@ -75,11 +76,22 @@ NvmlApi simulated() {
   api.throttle_reasons = [](NvmlDevice, unsigned long long* bits) {
     return *bits = 0x1 | 0x4 | 0x40, kSuccess;
   };
-  api.processes = list_processes;
+  api.compute_processes = [](NvmlDevice, unsigned* count, NvmlProcessInfo* infos) {
+    return list(library.processes, count, infos);
+  };
+  api.graphics_processes = [](NvmlDevice, unsigned* count, NvmlProcessInfo* infos) {
+    return list(library.windows, count, infos);
+  };
   api.power_limit_milliwatts = number<80000>;
   api.default_power_limit_milliwatts = number<130500>;
   api.pcie_width = number<8>;
   api.pcie_width_max = number<16>;
+  api.persistence_mode = number<0>;
+  api.display_active = number<1>;
+  api.display_attached = [](NvmlDevice, unsigned*) { return kNotSupported; };
+  api.driver_model = [](NvmlDevice, unsigned*, unsigned*) { return kNotSupported; };
+  api.performance_state = number<8>;
+  api.clock_mhz = [](NvmlDevice, int clock, unsigned* mhz) { return *mhz = 210 + clock, kSuccess; };
   return api;
 }
 
@@ -101,12 +113,41 @@ TEST_CASE("nvml: facts are read, and what the driver lacks is absent", "[device]
   CHECK(facts.temperature_celsius == 71);
   CHECK_FALSE(facts.power_watts.has_value());          // no such function
   CHECK_FALSE(facts.utilization_percent.has_value());  // not supported by this GPU
+  CHECK(facts.persistence_mode == false);
+  CHECK(facts.display_active == true);
+  CHECK_FALSE(facts.display_attached.has_value());
+  CHECK(facts.driver_model.empty());
+  CHECK(facts.performance_state == 8);
+  CHECK(facts.clock_mhz == 211);  // of clock 1, the multiprocessors'
+  CHECK_FALSE(facts.clock_max_mhz.has_value());
 }
 
 TEST_CASE("nvml: reasons for low clocks are named, and idling is none", "[device]") {
   const auto nvml = make_nvml(simulated());
   CHECK(nvml->facts(the_gpu()).throttling ==
         std::vector<std::string>{"power limit", "temperature (hardware)"});
+}
+
+TEST_CASE("nvml: driver models are named, and a state or model that is not known is absent", "[device]") {
+  NvmlApi api = simulated();
+  api.driver_model = [](NvmlDevice, unsigned* current, unsigned*) { return *current = 1, kSuccess; };
+  api.performance_state = number<32>;
+  CHECK(make_nvml(api)->facts(the_gpu()).driver_model == "TCC");
+  CHECK_FALSE(make_nvml(api)->facts(the_gpu()).performance_state.has_value());
+  api.driver_model = [](NvmlDevice, unsigned* current, unsigned*) { return *current = 9, kSuccess; };
+  CHECK(make_nvml(api)->facts(the_gpu()).driver_model.empty());
+}
+
+TEST_CASE("nvml: a program that computes and draws is listed once, as one that computes", "[device]") {
+  const auto nvml = make_nvml(simulated());
+  library.processes = {{100, 1000, 0, 0}};
+  library.windows = {{200, 500, 0, 0}, {100, 1000, 0, 0}};
+  const auto processes = nvml->facts(the_gpu()).processes;
+  REQUIRE(processes.size() == 2);
+  CHECK(processes[0].pid == 100);
+  CHECK(processes[0].computes);
+  CHECK(processes[1].pid == 200);
+  CHECK_FALSE(processes[1].computes);
 }
 
 TEST_CASE("nvml: a GPU is found by UUID, else by PCI address, else not", "[device]") {
