@@ -260,4 +260,18 @@ TEST_CASE("run: out of memory ends with 4", "[cli]") {
   CHECK_THAT(outcome.err, ContainsSubstring(". A smaller micro_batch_size"));
 }
 
+TEST_CASE("cli: on a terminal one line of progress is drawn over itself", "[cli]") {
+  Workshop shop;
+  shop.gputrain.set("GPUTRAIN_FAULT=sleep@phase=step,ms=150");
+  const Outcome run = shop.gputrain.on_terminal()({"run", "recipe.yaml", "logging.log_every=100"});
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.err, ContainsSubstring("\r"));
+  CHECK_THAT(run.err, ContainsSubstring("%) | loss "));
+  CHECK_THAT(run.err, ContainsSubstring("eta "));
+  CHECK_THAT(run.err, ContainsSubstring("points: done, all epochs trained"));
+  // What stays in the log has no such lines.
+  CHECK_THAT(shop.read("runs/points/train.log"), !ContainsSubstring("\r"));
+  CHECK_THAT(shop.read("runs/points/train.log"), !ContainsSubstring("%) | loss"));
+}
+
 }  // namespace gputrain::testing

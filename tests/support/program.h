@@ -3,13 +3,16 @@
 #include "support/paths.h"
 #include "support/temporary_folder.h"
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,23 +46,56 @@ class Program {
     return deaf;
   }
 
+  // The same with standard error a terminal of 80 columns; `err` is what was written to it.
+  Program on_terminal() const {
+    Program shown = *this;
+    shown.on_terminal_ = true;
+    return shown;
+  }
+
   // `while_running` may send signals; it gets the process number.
   Outcome operator()(const std::vector<std::string>& arguments,
                      const std::function<void(pid_t)>& while_running = nullptr) const {
     const TemporaryFolder output;
+    const int terminal = on_terminal_ ? open_terminal() : -1;
     std::fflush(nullptr);  // the child must not print what waits in our buffers
     const pid_t child = ::fork();
     if (child < 0) throw std::runtime_error("fork failed");
-    if (child == 0) exec(arguments, output / "out", output / "err");
+    if (child == 0) exec(arguments, output / "out", on_terminal_ ? ::ptsname(terminal) : output / "err");
     if (while_running) while_running(child);
+    const std::string shown = on_terminal_ ? read_terminal(terminal) : "";
     int status = 0;
     while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return {code, text_of(output / "out"), text_of(output / "err")};
+    return {code, text_of(output / "out"), on_terminal_ ? shown : text_of(output / "err")};
   }
 
  private:
+  static int open_terminal() {
+    const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    const winsize size{24, 80, 0, 0};
+    if (terminal < 0 || ::grantpt(terminal) != 0 || ::unlockpt(terminal) != 0 ||
+        ::ioctl(terminal, TIOCSWINSZ, &size) != 0) {
+      throw std::runtime_error("no terminal can be made");
+    }
+    return terminal;
+  }
+
+  // Reads until the program has closed its side, and closes this one.
+  static std::string read_terminal(int terminal) {
+    std::string text;
+    std::array<char, 4096> part{};
+    for (bool open = true; open;) {
+      const ssize_t size = ::read(terminal, part.data(), part.size());
+      if (size > 0) text.append(part.data(), static_cast<std::size_t>(size));
+      // Before the program has opened its side, reading fails as it does afterwards.
+      open = size > 0 || (text.empty() && ::usleep(1000) == 0);
+    }
+    ::close(terminal);
+    return text;
+  }
+
   [[noreturn]] void exec(const std::vector<std::string>& arguments, const std::filesystem::path& out,
                          const std::filesystem::path& err) const {
     const std::string binary = binary_path();
@@ -94,6 +130,7 @@ class Program {
   std::vector<std::string> environment_;
   unsigned long file_limit_ = 0;
   bool closed_stderr_ = false;
+  bool on_terminal_ = false;
 };
 
 }  // namespace gputrain::testing
