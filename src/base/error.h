@@ -30,4 +30,16 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
+// A setting that does not fit the other settings, the data or the machine. The text begins with its key.
+class SettingError : public Error {
+ public:
+  // key: "optimizer.lr"; text: "is 0 and ...; expected ...".
+  SettingError(const std::string& key, const std::string& text)
+      : Error(ExitCode::kUsage, key + " " + text), key_(key) {}
+  const std::string& key() const { return key_; }
+
+ private:
+  std::string key_;
+};
+
 }  // namespace gputrain

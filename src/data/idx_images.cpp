@@ -39,8 +39,7 @@ void describe_normalisation(recipe::Visitor& v, std::optional<std::vector<double
 }
 
 const std::string& needed(const std::optional<std::string>& path, const char* key) {
-  if (!path)
-    throw Error(ExitCode::kUsage, concat("data.", key, " is not given; expected the path of an IDX file"));
+  if (!path) throw SettingError(concat("data.", key), "is not given; expected the path of an IDX file");
   return *path;
 }
 
@@ -100,8 +99,9 @@ std::int64_t checked_classes(const IdxOptions& options, const IdxSplit& train, c
 void check_channels(const std::optional<std::vector<double>>& values, const char* key,
                     const IdxSplit& train) {
   if (!values || static_cast<std::int64_t>(values->size()) == train.images.channels) return;
-  throw Error(ExitCode::kUsage, concat("data.", key, " has ", values->size(), " values; expected ",
-                                       train.images.channels, ", one per channel of ", train.images_path));
+  throw SettingError(concat("data.", key),
+                     concat("has ", values->size(), " values; expected ", train.images.channels,
+                            ", one per channel of ", train.images_path));
 }
 
 std::string list_text(const std::vector<double>& values) {

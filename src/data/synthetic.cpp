@@ -31,14 +31,14 @@ enum class Part : std::uint64_t { kTrain = 0, kValidation = 1 };
 
 void check(const SyntheticOptions& options) {
   if (options.shape.size() != 3) {
-    throw Error(ExitCode::kUsage, concat("data.shape has ", options.shape.size(),
-                                         " values; expected three: channels, height, width"));
+    throw SettingError("data.shape", concat("has ", options.shape.size(),
+                                            " values; expected three: channels, height, width"));
   }
   double bytes = static_cast<double>(options.pool);
   for (const std::int64_t size : options.shape) bytes *= static_cast<double>(size);
   if (bytes > kMostPoolBytes) {
-    throw Error(ExitCode::kUsage, concat("data.pool of ", options.pool, " images needs ", bytes,
-                                         " bytes on the device; lower data.pool or data.shape"));
+    throw SettingError("data.pool", concat("of ", options.pool, " images needs ", bytes,
+                                           " bytes on the device; lower data.pool or data.shape"));
   }
 }
 

@@ -133,8 +133,7 @@ LinearSamples read_linear(std::istream& in, const std::string& name) {
 }
 
 DataSet build_testing_linear(const TestingLinearOptions& options, const DataContext& context) {
-  if (!options.path)
-    throw Error(ExitCode::kUsage, "data.path is not given; expected the path of a text file");
+  if (!options.path) throw SettingError("data.path", "is not given; expected the path of a text file");
   LinearSamples train = read_file(*options.path);
   DataSet set;
   set.sample_shape = {train.features, 1, 1};

@@ -49,7 +49,7 @@ std::optional<std::size_t> index_in(const std::string& spec) {
 }
 
 [[noreturn]] void refuse(const std::string& spec, const std::string& why) {
-  throw Error(ExitCode::kUsage, concat("device is ", spec, ", but ", why));
+  throw SettingError("device", concat("is ", spec, ", but ", why));
 }
 
 at::Device cuda_device(std::size_t index) {
@@ -163,7 +163,7 @@ at::Device choose_device(const std::string& spec, const CudaState& state) {
   if (spec == "cpu") return at::Device(at::kCPU);
   const std::optional<std::size_t> index = index_in(spec);
   if (spec != "auto" && spec != "cuda" && !index)
-    throw Error(ExitCode::kUsage, concat("device is ", spec, "; expected auto, cpu, cuda or cuda:N"));
+    throw SettingError("device", concat("is ", spec, "; expected auto, cpu, cuda or cuda:N"));
   const std::optional<std::string> why = why_no_gpu(state);
   if (spec == "auto" && why) return at::Device(at::kCPU);
   if (why && (!index || state.capabilities.empty())) refuse(spec, concat(*why, ", or say device: cpu"));

@@ -25,9 +25,10 @@ void check_size(const ConvNetOptions& options, const ModelContext& context) {
   const std::int64_t smallest = std::int64_t{1} << (options.stages - 1);
   const std::int64_t height = context.sample_shape[1], width = context.sample_shape[2];
   if (height >= smallest && width >= smallest) return;
-  throw Error(ExitCode::kUsage, concat("model.stages is ", options.stages, ", which halves images ",
-                                       options.stages - 1, " times, but they are ", height, "x", width,
-                                       " px; expected fewer stages or images of at least ", smallest, " px"));
+  throw SettingError(
+      "model.stages",
+      concat("is ", options.stages, ", which halves images ", options.stages - 1, " times, but they are ",
+             height, "x", width, " px; expected fewer stages or images of at least ", smallest, " px"));
 }
 
 // For images of 28 to 64 px: per stage a 3x3 convolution, normalisation and ReLU, halving between stages,

@@ -12,13 +12,13 @@ void describe_shape(recipe::Visitor& v, ShapeOptions& o) {
 std::int64_t output_classes(const ShapeOptions& options, const ModelContext& context) {
   const std::int64_t channels = context.sample_shape[0];
   if (options.in_channels && *options.in_channels != channels) {
-    throw Error(ExitCode::kUsage, concat("model.in_channels is ", *options.in_channels, ", the data has ",
-                                         channels, "; write auto or ", channels));
+    throw SettingError("model.in_channels", concat("is ", *options.in_channels, ", the data has ", channels,
+                                                   "; write auto or ", channels));
   }
   if (options.num_classes && *options.num_classes < context.num_classes) {
-    throw Error(ExitCode::kUsage,
-                concat("model.num_classes is ", *options.num_classes, ", the data has labels up to ",
-                       context.num_classes - 1, "; write auto or at least ", context.num_classes));
+    throw SettingError("model.num_classes",
+                       concat("is ", *options.num_classes, ", the data has labels up to ",
+                              context.num_classes - 1, "; write auto or at least ", context.num_classes));
   }
   return options.num_classes.value_or(context.num_classes);
 }

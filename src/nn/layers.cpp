@@ -20,7 +20,9 @@ Conv2d::Conv2d(const Conv2dShape& shape, const Init& init)
       padding_(shape.padding) {}
 
 at::Tensor Conv2d::forward(const at::Tensor& input) {
-  return at::conv2d(input, weight_, /*bias=*/{}, stride_, padding_);
+  // Height and width are given one by one: LibTorch's count of operations reads them so.
+  return at::conv2d(input, weight_, /*bias=*/{}, {stride_, stride_}, {padding_, padding_},
+                    /*dilation=*/{1, 1});
 }
 
 BatchNorm2d::BatchNorm2d(std::int64_t channels)

@@ -51,9 +51,9 @@ void describe(recipe::Visitor& v, DecayOptions& o) {
 Schedule build_decay(const DecayOptions& options, const ScheduleContext& context, double (*shape)(double)) {
   const std::optional<std::int64_t> total = options.total_steps ? options.total_steps : context.total_steps;
   if (!total) {
-    throw Error(ExitCode::kUsage,
-                "lr_scheduler.total_steps is auto, and the recipe limits the run by max_time alone; give "
-                "lr_scheduler.total_steps, epochs or max_steps, so that the schedule knows its end");
+    throw SettingError("lr_scheduler.total_steps",
+                       "is auto, and the recipe limits the run by max_time alone; give "
+                       "lr_scheduler.total_steps, epochs or max_steps, so that the schedule knows its end");
   }
   const double steps = static_cast<double>(std::max<std::int64_t>(*total - options.warmup_steps, 1));
   const double last = options.final_factor;

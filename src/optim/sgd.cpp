@@ -58,10 +58,9 @@ class Sgd : public Optimizer {
 
 std::unique_ptr<Optimizer> build(const SgdOptions& options, const nn::NamedTensors& parameters) {
   if (options.nesterov && options.momentum == 0) {
-    throw Error(
-        ExitCode::kUsage,
-        "optimizer.nesterov is true and optimizer.momentum is 0; expected a momentum above 0 to look ahead "
-        "along, or nesterov: false");
+    throw SettingError("optimizer.nesterov",
+                       "is true and optimizer.momentum is 0; expected a momentum above 0 to look ahead "
+                       "along, or nesterov: false");
   }
   return std::make_unique<Sgd>(options, parameters);
 }

@@ -57,6 +57,7 @@ class Binder : public Visitor {
   void path(const char* name, std::optional<std::string>& value, const char*) override {
     or_null(name, value, read_path);
   }
+  void device(const char* name, std::string& value, const char*) override { plain(name, value, read_device); }
   void duration(const char* name, std::optional<double>& seconds, const char*) override {
     or_null(name, seconds, read_duration);
   }
@@ -223,27 +224,33 @@ class Binder : public Visitor {
     const std::string beginning = dotted(prefix_, name) + '.';
     const bool is_known = std::find(known_.begin(), known_.end(), name) != known_.end();
     return is_known && std::any_of(hints_.elsewhere.begin(), hints_.elsewhere.end(),
-                                   [&](const std::string& path) { return path.rfind(beginning, 0) == 0; });
+                                   [&](const KnownKey& one) { return one.path.rfind(beginning, 0) == 0; });
   }
 
   std::string what_was_meant(const std::string& key) const {
-    std::set<std::string> places;
     const std::size_t dot = key.find('.');
     if (dot != std::string::npos && is_map_key(key.substr(0, dot))) {
       return concat("write ", key.substr(0, dot), ": {", key.substr(dot + 1), ": ...}");
     }
+    std::set<std::string> kinds, places;
     std::vector<std::string> other_keys;
-    for (const std::string& path : hints_.elsewhere) {
-      const auto [parent, last] = split_path(path);
+    for (const KnownKey& other : hints_.elsewhere) {
+      const auto [parent, last] = split_path(other.path);
       other_keys.push_back(last);
-      if (last == key) places.insert(parent.empty() ? "at the top level" : "under " + parent);
+      if (last != key) continue;
+      if (parent == prefix_) {
+        kinds.insert(other.kind);
+      } else {
+        places.insert(parent.empty() ? "at the top level" : "under " + parent);
+      }
     }
+    if (!kinds.empty()) return "it is a key of " + join({kinds.begin(), kinds.end()}, ", ", " and ");
     if (!places.empty()) return "it belongs " + join({places.begin(), places.end()}, ", ", " or ");
     if (const std::string guess = nearest(key, known_); !guess.empty())
       return concat("did you mean ", guess, '?');
     if (const std::string guess = nearest(key, other_keys); !guess.empty()) {
       const auto at = std::find(other_keys.begin(), other_keys.end(), guess) - other_keys.begin();
-      return concat("did you mean ", hints_.elsewhere[static_cast<std::size_t>(at)], '?');
+      return concat("did you mean ", hints_.elsewhere[static_cast<std::size_t>(at)].path, '?');
     }
     return known_.empty() ? "it has no keys" : "expected " + join(known_, ", ", " or ");
   }

@@ -11,10 +11,17 @@ namespace gputrain::recipe {
 
 using Describe = std::function<void(Visitor&)>;
 
+// A key that a recipe can have: its path, "optimizer.momentum", and the kind of component it belongs to,
+// "sgd"; "" where it is the recipe's own.
+struct KnownKey {
+  std::string path;
+  std::string kind;
+};
+
 // What makes messages about unknown keys helpful.
 struct Hints {
-  std::string owner;                   // what the keys belong to: "adamw" gives "is not a key of adamw"
-  std::vector<std::string> elsewhere;  // paths of all keys of the recipe: "optimizer.momentum"
+  std::string owner;                // what the keys belong to: "adamw" gives "is not a key of adamw"
+  std::vector<KnownKey> elsewhere;  // all keys of the recipe
 };
 
 // Reads the keys of `map` into the fields that `describe` names and returns every problem: unknown keys (with

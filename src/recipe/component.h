@@ -2,7 +2,7 @@
 
 #include "base/text.h"
 #include "recipe/bind.h"
-#include "recipe/keys.h"
+#include "recipe/catalogue.h"
 #include "recipe/scalars.h"
 
 #include <functional>
@@ -12,14 +12,11 @@
 
 namespace gputrain::recipe {
 
-// Names that begin so are seams for tests, and left out of what users are told.
-inline constexpr const char* kForTests = "testing.";
-
 // A kind of model, data set, optimizer ...: chosen by name in the recipe, with keys of its own.
 // Product is what it builds, Context what the build needs besides the options.
 template <class Product, class... Context>
 struct Component {
-  // A component whose settings were read without problems.
+  // A component whose settings were read; with problems in them it has no `build`.
   struct Bound {
     std::string name;
     Describe describe;  // over the values as read
@@ -29,7 +26,10 @@ struct Component {
   std::string name;
   std::string meaning;
   Describe describe;  // over the defaults
-  std::function<Bound(const Node& settings, const std::string& prefix, std::vector<Problem>& problems)> bind;
+  // `elsewhere`: as in Hints.
+  std::function<Bound(const Node& settings, const std::string& prefix, const std::vector<KnownKey>& elsewhere,
+                      std::vector<Problem>& problems)>
+      bind;
 };
 
 // A component with the keys of Options, for which there is describe(Visitor&, Options&).
@@ -43,27 +43,33 @@ Component<Product, Context...> component(const std::string& name, const std::str
     Options defaults;
     describe(visitor, defaults);
   };
-  made.bind = [name, build](const Node& settings, const std::string& prefix, std::vector<Problem>& problems) {
+  made.bind = [name, build](const Node& settings, const std::string& prefix,
+                            const std::vector<KnownKey>& elsewhere, std::vector<Problem>& problems) {
+    const std::size_t problems_before = problems.size();
     auto options = std::make_shared<Options>();
     const auto describe_options = [options](Visitor& visitor) { describe(visitor, *options); };
-    for (Problem& problem : bind(settings, prefix, describe_options, {"name"}, {name, {}})) {
+    for (Problem& problem : bind(settings, prefix, describe_options, {"name"}, {name, elsewhere})) {
       problems.push_back(std::move(problem));
     }
-    return typename Component<Product, Context...>::Bound{
-        name, describe_options, [options, build](Context... context) { return build(*options, context...); }};
+    typename Component<Product, Context...>::Bound bound{name, describe_options, {}};
+    if (problems.size() == problems_before) {
+      bound.build = [options, build](Context... context) { return build(*options, context...); };
+    }
+    return bound;
   };
   return made;
 }
 
 // The component that `choice` names, its settings read; a default-made Bound and one more problem when there
-// is none of that name. `kind` is the recipe's key: "model".
+// is none of that name. `kind` is the recipe's key: "model". `elsewhere`: as in Hints.
 template <class Product, class... Context>
 typename Component<Product, Context...>::Bound choose(const std::vector<Component<Product, Context...>>& all,
                                                       const Choice& choice, const std::string& kind,
+                                                      const std::vector<KnownKey>& elsewhere,
                                                       std::vector<Problem>& problems) {
   std::vector<std::string> names;
   for (const auto& candidate : all) {
-    if (candidate.name == choice.name) return candidate.bind(choice.settings, kind, problems);
+    if (candidate.name == choice.name) return candidate.bind(choice.settings, kind, elsewhere, problems);
     if (candidate.name.rfind(kForTests, 0) != 0) names.push_back(candidate.name);
   }
   const Node* written = choice.settings.find("name");
@@ -83,15 +89,15 @@ typename Component<Product, Context...>::Bound choose(const std::vector<Componen
   return {};
 }
 
-// The keys of all components of one kind, for load_recipe: "optimizer.lr", "optimizer.momentum" ...
+// What a catalogue says of one component: its kinds with their keys.
 template <class Product, class... Context>
-std::vector<std::string> component_keys(const std::vector<Component<Product, Context...>>& all,
-                                        const std::string& kind) {
-  std::vector<std::string> paths;
+std::vector<Kind> kinds(const std::vector<Component<Product, Context...>>& all,
+                        const std::string& component) {
+  std::vector<Kind> kinds;
   for (const auto& candidate : all) {
-    for (const Key& key : keys(candidate.describe, kind)) paths.push_back(key.path);
+    kinds.push_back({candidate.name, candidate.meaning, keys(candidate.describe, component)});
   }
-  return paths;
+  return kinds;
 }
 
 }  // namespace gputrain::recipe

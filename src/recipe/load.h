@@ -1,5 +1,6 @@
 #pragma once
 
+#include "recipe/catalogue.h"
 #include "recipe/node.h"
 #include "recipe/recipe.h"
 
@@ -10,20 +11,20 @@ namespace gputrain::recipe {
 
 struct Loaded {
   Recipe recipe;
-  Node root;                         // with overrides, for origin_of()
+  Node root;                         // with bases, overrides and substitutions: what was bound
   std::string text;                  // the file as it was given
   std::vector<Problem> problems;     // by position; none: the recipe is good, its components' settings apart
   std::vector<std::string> notices;  // what the user should know and need not change
 };
 
-// The recipe in `path` with `arguments` over it: `key.sub=value` sets, `~key.sub` deletes.
-// `component_keys` ("optimizer.momentum") are known besides Recipe's own, for hints at keys in the wrong
-// place.
-Loaded load_recipe(const std::string& path, const std::vector<std::string>& arguments = {},
-                   const std::vector<std::string>& component_keys = {});
+// The recipe in `path`, over the files that it names as `base`, with `arguments` over it: `key.sub=value`
+// sets,
+// `~key.sub` deletes. `catalogue` has the keys of components, for their defaults and for hints at keys in the
+// wrong place.
+Loaded load_recipe(const std::string& path, const std::vector<std::string>& arguments,
+                   const Catalogue& catalogue);
 
 // Binds a recipe that was read, and checks what concerns several keys.
-std::vector<Problem> bind_recipe(const Node& root, Recipe& recipe,
-                                 const std::vector<std::string>& component_keys = {});
+std::vector<Problem> bind_recipe(const Node& root, Recipe& recipe, const Catalogue& catalogue);
 
 }  // namespace gputrain::recipe

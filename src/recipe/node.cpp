@@ -43,8 +43,9 @@ const Node* find_path(const Node& root, std::string_view path) {
 }
 
 Origin origin_of(const Node& root, std::string_view path) {
-  const Node* node = find_path(root, path);
-  return node != nullptr ? node->origin : root.origin;
+  if (const Node* node = find_path(root, path)) return node->origin;
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? root.origin : origin_of(root, path.substr(0, dot));
 }
 
 void sort_by_position(std::vector<Problem>& problems) {

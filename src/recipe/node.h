@@ -54,7 +54,8 @@ std::string canonical(std::string_view key);
 // The value at "optimizer.lr", or nullptr.
 const Node* find_path(const Node& root, std::string_view path);
 
-// Where the value at `path` was written; where it was not, the recipe as a whole.
+// Where the value at `path` was written; where it was not, the map that would hold it, or the recipe as a
+// whole.
 Origin origin_of(const Node& root, std::string_view path);
 
 // By place: first those of files, then those of arguments.

@@ -1,9 +1,14 @@
 #include "recipe/overrides.h"
 
 #include "base/text.h"
+#include "recipe/paths.h"
 #include "recipe/read.h"
+#include "recipe/words.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -11,10 +16,12 @@
 namespace gputrain::recipe {
 namespace {
 
+constexpr std::ptrdiff_t kDeepest = 64;
+
 struct Change {
   Origin origin;
-  std::string path;
-  std::optional<std::string> value;  // absent: deletes
+  std::string path;          // as typed; of a deletion with words translated
+  std::optional<Node> tree;  // what a file would hold, words translated; absent: deletes
 };
 
 bool is_path(std::string_view path) {
@@ -23,95 +30,143 @@ bool is_path(std::string_view path) {
          path.find("..") == std::string_view::npos && std::all_of(path.begin(), path.end(), is_allowed);
 }
 
-std::vector<Change> read_changes(const std::vector<std::string>& arguments, std::vector<Problem>& problems) {
+std::ptrdiff_t depth_of(std::string_view path) {
+  return std::count(path.begin(), path.end(), '.') + 1;
+}
+
+// What is wrong with the path of an argument, "" if nothing.
+std::string explain_path(std::string_view path) {
+  if (!is_path(path)) return "expected key=value, key.sub=value or ~key";
+  if (depth_of(path) > kDeepest) return concat("the key is nested more than ", kDeepest, " deep");
+  if (path.substr(0, path.find('.')) == "base") return "bases belong in a recipe file; change its key base";
+  return "";
+}
+
+// {a: {b: value}} for "a.b".
+Node tree_of(std::string_view path, Node value) {
+  const Origin origin = value.origin;
+  while (!path.empty()) {
+    const std::size_t dot = path.rfind('.');
+    Node key;
+    key.kind = Node::Kind::kScalar;
+    key.origin = origin;
+    key.scalar = path.substr(dot + 1);  // npos + 1 is 0
+    Node map;
+    map.kind = Node::Kind::kMap;
+    map.origin = origin;
+    map.map.push_back({std::move(key), std::move(value)});
+    value = std::move(map);
+    path = path.substr(0, dot == std::string_view::npos ? 0 : dot);
+  }
+  return value;
+}
+
+// The path of the only key in a tree; `path` where a word became several keys.
+std::string only_path(const Node& tree, const std::string& path) {
+  std::vector<std::string> parts;
+  for (const Node* node = &tree; node->kind == Node::Kind::kMap; node = &node->map.front().value) {
+    if (node->map.size() != 1) return path;
+    parts.push_back(canonical(node->map.front().key.scalar));
+  }
+  return join(parts, ".");
+}
+
+std::string translated(const std::string& path, const Origin& origin, std::vector<std::string>& notices) {
+  Node value;
+  value.origin = origin;
+  Node tree = tree_of(path, std::move(value));
+  std::vector<Problem> about_the_value;  // there is none
+  translate_words(tree, about_the_value, notices);
+  return only_path(tree, path);
+}
+
+std::vector<Change> read_changes(const std::vector<std::string>& arguments, std::vector<Problem>& problems,
+                                 std::vector<std::string>& notices) {
   std::vector<Change> changes;
   for (const std::string& argument : arguments) {
     Change change;
     change.origin.argument = argument;
+    const bool deletes = argument.substr(0, 1) == "~";
     const std::size_t equals = argument.find('=');
-    if (argument.substr(0, 1) == "~") {
+    if (deletes) {
       change.path = canonical(argument.substr(1));
     } else if (equals != std::string::npos) {
       change.path = canonical(argument.substr(0, equals));
-      change.value = argument.substr(equals + 1);
     }
-    if (is_path(change.path)) {
-      changes.push_back(std::move(change));
+    if (const std::string problem = explain_path(change.path); !problem.empty()) {
+      problems.push_back({change.origin, problem});
+      continue;
+    }
+    if (deletes) {
+      change.path = translated(change.path, change.origin, notices);
     } else {
-      problems.push_back({change.origin, "expected key=value, key.sub=value or ~key"});
+      const std::string_view value = std::string_view(argument).substr(equals + 1);
+      change.tree = tree_of(change.path, read_value(value, change.origin, problems));
+      translate_words(*change.tree, problems, notices);
     }
+    changes.push_back(std::move(change));
   }
   return changes;
 }
 
-// The component whose name `change` sets, or nullptr.
-const Key* renamed_component(const Change& change, const std::vector<Key>& known) {
-  if (!change.value) return nullptr;
-  const auto found = std::find_if(known.begin(), known.end(), [&](const Key& key) {
-    return key.is_component && key.path + ".name" == change.path;
-  });
-  return found == known.end() ? nullptr : &*found;
+// The name that `tree` gives to a component, or nullptr.
+const Node* name_in(const Node& tree, const std::string& component) {
+  const Node* settings = tree.find(component);
+  const Node* name = settings != nullptr ? settings->find("name") : nullptr;
+  return name != nullptr && name->kind == Node::Kind::kScalar ? name : nullptr;
 }
 
-void drop_settings_of_old_name(Node& root, const Change& change, const Key& component,
-                               std::vector<std::string>& notices) {
-  Node* settings = root.find(component.path);
-  if (settings == nullptr || settings->kind != Node::Kind::kMap) return;
-  const Node* name = settings->find("name");
-  const std::string old_name = name != nullptr ? name->scalar : component.default_name;
-  if (old_name == *change.value) return;
-  std::vector<std::string> dropped;
-  std::vector<Entry> kept;
-  for (Entry& entry : settings->map) {
-    if (canonical(entry.key.scalar) == "name") {
-      kept.push_back(std::move(entry));
-    } else {
-      dropped.push_back(entry.key.scalar);
+// The name that holds in the end for each component that the changes name.
+std::map<std::string, Node> last_names(const std::vector<Change>& changes, const ComponentNames& components) {
+  std::map<std::string, Node> names;
+  for (const Change& change : changes) {
+    for (const auto& [component, default_name] : components) {
+      const Node* name = change.tree ? name_in(*change.tree, component) : nullptr;
+      if (name != nullptr) names[component] = *name;
     }
   }
-  settings->map = std::move(kept);
-  if (dropped.empty()) return;
-  notices.push_back(concat(change.origin.text(), ": the settings of ", old_name,
-                           " are left out: ", join(dropped, ", ", " and ")));
+  return names;
 }
 
-Node& child(Node& map, const std::string& key, const Origin& origin) {
-  if (Node* found = map.find(key)) return *found;
-  Node name;
-  name.kind = Node::Kind::kScalar;
-  name.origin = origin;
-  name.scalar = key;
-  map.map.push_back({std::move(name), Node{}});
-  return map.map.back().value;
-}
-
-void set(Node& root, const Change& change, std::vector<Problem>& problems) {
-  Node* node = &root;
-  for (std::size_t start = 0; start < change.path.size();) {
-    if (node->kind == Node::Kind::kNull) {
-      node->kind = Node::Kind::kMap;
-      node->origin = change.origin;
-    }
-    if (node->kind != Node::Kind::kMap) {
-      problems.push_back({change.origin, concat(change.path.substr(0, start - 1), " in ", node->origin.text(),
-                                                " is not a map of keys")});
-      return;
-    }
-    const std::size_t end = std::min(change.path.find('.', start), change.path.size());
-    node = &child(*node, change.path.substr(start, end - start), change.origin);
-    start = end + 1;
+// Takes a component out of `tree` that a later argument gives another name.
+void drop_renamed(Node& tree, const std::map<std::string, Node>& names, std::vector<std::string>& notices) {
+  for (const auto& [component, last] : names) {
+    const Node* name = name_in(tree, component);
+    if (name == nullptr || name->scalar == last.scalar) continue;
+    // The same notice as for a file's settings.
+    merge(tree, tree_of(component + ".name", last), {{component, ""}}, notices);
   }
-  *node = read_value(*change.value, change.origin, problems);
+}
+
+// Whether `change` asks for a key below a value that has no keys; that is a problem.
+bool is_blocked(const Node& root, const Change& change, std::vector<Problem>& problems) {
+  const Node* node = &root;
+  const Node* tree = &*change.tree;
+  std::vector<std::string> parts;
+  for (std::ptrdiff_t level = 1; level < depth_of(change.path) && tree->map.size() == 1; ++level) {
+    const auto& [key, value] = tree->map.front();
+    node = node->find(key.scalar);
+    tree = &value;
+    if (node == nullptr || node->kind == Node::Kind::kNull || tree->kind != Node::Kind::kMap) return false;
+    parts.push_back(key.scalar);
+    if (node->kind == Node::Kind::kMap) continue;
+    problems.push_back(
+        {change.origin, concat(join(parts, "."), " in ", node->origin.text(), " is not a map of keys")});
+    return true;
+  }
+  return false;
 }
 
 void unset(Node& root, const Change& change, std::vector<Problem>& problems) {
   const std::size_t dot = change.path.rfind('.');
   const std::string parent_path = dot == std::string::npos ? "" : change.path.substr(0, dot);
-  const std::string key = change.path.substr(dot == std::string::npos ? 0 : dot + 1);
+  const std::string key = change.path.substr(dot + 1);  // npos + 1 is 0
   // find_path() does not change the tree, and neither is root const.
   Node* parent = const_cast<Node*>(find_path(root, parent_path));
   if (parent == nullptr || parent->find(key) == nullptr) {
-    problems.push_back({change.origin, concat("the recipe does not set ", change.path)});
+    const std::string guess = nearest_path(root, change.path);
+    problems.push_back({change.origin, concat("the recipe does not set ", change.path,
+                                              guess.empty() ? "" : concat("; did you mean ", guess, '?'))});
     return;
   }
   std::vector<Entry>& entries = parent->map;
@@ -121,19 +176,21 @@ void unset(Node& root, const Change& change, std::vector<Problem>& problems) {
 
 }  // namespace
 
-void apply_overrides(Node& root, const std::vector<std::string>& arguments, const std::vector<Key>& known,
+void apply_overrides(Node& root, const std::vector<std::string>& arguments, const ComponentNames& components,
                      std::vector<Problem>& problems, std::vector<std::string>& notices) {
-  std::vector<Change> changes = read_changes(arguments, problems);
-  std::stable_partition(changes.begin(), changes.end(),
-                        [&](const Change& change) { return renamed_component(change, known) != nullptr; });
-  for (const Change& change : changes) {
-    if (const Key* component = renamed_component(change, known)) {
-      drop_settings_of_old_name(root, change, *component, notices);
-    }
-    if (change.value) {
-      set(root, change, problems);
-    } else {
+  std::vector<Change> changes = read_changes(arguments, problems, notices);
+  const std::map<std::string, Node> names = last_names(changes, components);
+  for (const auto& [component, name] : names) {
+    const Node* settings = root.find(component);
+    // Where there are no settings, there are none to lose.
+    if (settings == nullptr || settings->kind != Node::Kind::kMap) continue;
+    merge(root, tree_of(component + ".name", name), components, notices);
+  }
+  for (Change& change : changes) {
+    if (!change.tree) {
       unset(root, change, problems);
+    } else if (drop_renamed(*change.tree, names, notices); !is_blocked(root, change, problems)) {
+      merge(root, std::move(*change.tree), components, notices);
     }
   }
 }

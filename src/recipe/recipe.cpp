@@ -37,9 +37,12 @@ void describe(Visitor& v, Cpu& o) {
 
 void describe_size(Visitor& v, Recipe& o) {
   v.integer("micro_batch_size", o.micro_batch_size, Range{1, kMostSamples}, "samples",
-            "samples per forward pass");
+            "samples per forward pass; auto: what the other two batch numbers leave, else 32");
   v.integer("gradient_accumulation_steps", o.gradient_accumulation_steps, Range{1, kMostSamples},
-            "micro-batches", "forward passes per update");
+            "micro-batches",
+            "forward passes per update; auto: what the other two batch numbers leave, else 1");
+  v.integer("global_batch_size", o.global_batch_size, Range{1, kMostSamples}, "samples",
+            "samples per update; auto: micro_batch_size times gradient_accumulation_steps");
   v.count("epochs", o.epochs, Range{1, kMostSteps}, "epochs",
           "passes over the data after which the run ends");
   v.count("max_steps", o.max_steps, Range{1, kMostSteps}, "steps", "updates after which the run ends");
@@ -61,7 +64,7 @@ void describe(Visitor& v, Recipe& o) {
   v.text("output_dir", o.output_dir,
          "run directory, relative to the working directory; default: runs/<name>");
   v.integer("seed", o.seed, Range{0, kNoLimit}, "", "where all random numbers of the run come from");
-  v.text("device", o.device, "auto, cpu, cuda or cuda:N; auto: the first GPU, else the CPU");
+  v.device("device", o.device, "where the run computes; auto: the first GPU, else the CPU");
   v.one_of("precision", o.precision, {"auto", "fp32", "tf32"}, "how numbers are computed; auto: fp32");
   describe_size(v, o);
   describe_components(v, o);

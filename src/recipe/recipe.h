@@ -41,8 +41,10 @@ struct Recipe {
   std::int64_t seed = 1;
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
   Precision precision = Precision::kAuto;
-  std::int64_t micro_batch_size = 32;
-  std::int64_t gradient_accumulation_steps = 1;
+  // Any two give the third; load_recipe sets all three.
+  std::optional<std::int64_t> micro_batch_size;
+  std::optional<std::int64_t> gradient_accumulation_steps;
+  std::optional<std::int64_t> global_batch_size;
   std::optional<std::int64_t>
       epochs;  // the first limit reached ends the run; load_recipe demands one of the three
   std::optional<std::int64_t> max_steps;

@@ -80,15 +80,6 @@ std::string bound_text(double bound) {
   return whole ? std::to_string(static_cast<std::int64_t>(bound)) : shortest(bound);
 }
 
-std::string expected_range(const std::string& name, Range range) {
-  const bool has_min = std::isfinite(range.min);
-  const bool has_max = std::isfinite(range.max);
-  if (!has_max) return concat("expected ", name, range.min_open ? " > " : " >= ", bound_text(range.min));
-  const std::string below = concat(name, range.max_open ? " < " : " <= ", bound_text(range.max));
-  if (!has_min) return "expected " + below;
-  return concat("expected ", bound_text(range.min), range.min_open ? " < " : " <= ", below);
-}
-
 bool fits_float(double value) {
   const auto narrow = static_cast<float>(value);
   return std::isfinite(narrow) && (narrow != 0 || value == 0);
@@ -99,7 +90,20 @@ std::optional<double> epochs_of(std::string_view text) {
   return convert<double>(text.substr(0, text.size() - 2));
 }
 
+std::string expected_range(const std::string& name, Range range) {
+  return "expected " + range_text(name, range);
+}
+
 }  // namespace
+
+std::string range_text(const std::string& name, Range range) {
+  const bool has_min = std::isfinite(range.min);
+  const bool has_max = std::isfinite(range.max);
+  if (!has_max) return concat(name, range.min_open ? " > " : " >= ", bound_text(range.min));
+  const std::string below = concat(name, range.max_open ? " < " : " <= ", bound_text(range.max));
+  if (!has_min) return below;
+  return concat(bound_text(range.min), range.min_open ? " < " : " <= ", below);
+}
 
 std::string show(const Node& node) {
   constexpr std::size_t kLongest = 60;
@@ -167,6 +171,18 @@ Parsed<Interval> read_interval(const Node& node) {
   }
   if (interval.count > kMost) return {{}, "expected at most 1000000000000 steps, epochs or seconds"};
   return interval.count > 0 ? Parsed<Interval>{interval, ""} : refused;
+}
+
+Parsed<std::string> read_device(const Node& node) {
+  constexpr std::string_view kIndexed = "cuda:";
+  const std::string_view text = node.scalar;
+  const bool is_word = text == "auto" || text == "cpu" || text == "cuda";
+  const std::string_view index =
+      text.substr(0, kIndexed.size()) == kIndexed ? text.substr(kIndexed.size()) : "";
+  const bool is_indexed =
+      !index.empty() && index.size() <= 2 && std::all_of(index.begin(), index.end(), is_digit);
+  if (node.kind == Node::Kind::kScalar && (is_word || is_indexed)) return {node.scalar, ""};
+  return {{}, "expected auto, cpu, cuda or cuda:N"};
 }
 
 Parsed<std::string> read_path(const Node& node) {

@@ -68,6 +68,8 @@ class Visitor {
   // the working directory), `~/` is the home folder. Read as an absolute path. Null (`~`) is std::nullopt:
   // not given.
   virtual void path(const char* name, std::optional<std::string>& value, const char* meaning) = 0;
+  // auto, cpu, cuda or cuda:N.
+  virtual void device(const char* name, std::string& value, const char* meaning) = 0;
   // Lists of numbers; an optional one accepts `auto`.
   virtual void numbers(const char* name, std::optional<std::vector<double>>& value, Range range,
                        const char* unit, const char* meaning) = 0;

@@ -1,11 +1,14 @@
 #include "recipe/write.h"
 
 #include "base/text.h"
+#include "recipe/catalogue.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace gputrain::recipe {
 namespace {
@@ -36,6 +39,35 @@ std::string escaped(char c) {
   return hex.data();
 }
 
+class Lines {
+ public:
+  explicit Lines(const Node* root) : root_(root) {}
+
+  void add(const Key& key, const std::string& default_value) {
+    const auto depth = std::count(key.path.begin(), key.path.end(), '.');
+    std::string line =
+        concat(std::string(2 * static_cast<std::size_t>(depth), ' '), last_part(key.path), ':');
+    const bool is_map = key.type == Key::Type::kSection || key.type == Key::Type::kComponent;
+    if (!is_map) line += " " + key.value;
+    if (!is_map && root_ != nullptr)
+      line += concat(indent_to(line), "# ", source_text(*root_, key, default_value));
+    text_ += line + '\n';
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  static std::string indent_to(const std::string& line) {
+    constexpr std::size_t kColumn = 40;
+    return std::string(line.size() + 2 < kColumn ? kColumn - line.size() : 2, ' ');
+  }
+
+  const Node* root_;
+  std::string text_;
+};
+
+}  // namespace
+
 std::string scalar_text(const std::string& text) {
   if (is_plain(text)) return text;
   std::string quoted = "\"";
@@ -43,111 +75,40 @@ std::string scalar_text(const std::string& text) {
   return quoted + '"';
 }
 
-std::string interval_text(const Interval& interval) {
-  switch (interval.unit) {
-    case Interval::Unit::kEpochs:
-      return shortest(interval.count) + "ep";
-    case Interval::Unit::kSeconds:
-      return shortest(interval.count) + "s";
-    case Interval::Unit::kSteps:
-      break;
-  }
-  return std::to_string(static_cast<std::int64_t>(interval.count));
+std::string source_text(const Node& root, const Key& key, const std::string& default_value) {
+  const Node* node = find_path(root, key.path);
+  if (node == nullptr) return default_value == "auto" ? "auto" : "default";
+  const bool is_auto = node->kind == Node::Kind::kScalar && node->scalar == "auto";
+  return is_auto ? node->origin.text() + ", auto" : node->origin.text();
 }
 
-class Writer : public Visitor {
- public:
-  Writer(std::string indent, const std::map<std::string, Describe>& components, std::string& out)
-      : indent_(std::move(indent)), components_(components), out_(out) {}
+std::vector<Key> keys_with_values(const Recipe& recipe, const std::map<std::string, Describe>& components) {
+  Recipe copy = recipe;  // describing gives write access, which listing does not use
+  std::vector<Key> all;
+  for (Key& key : keys([&](Visitor& v) { describe(v, copy); })) {
+    all.push_back(std::move(key));
+    if (all.back().type != Key::Type::kComponent) continue;
+    const std::string component = all.back().path;
+    Key name;
+    name.path = component + ".name";
+    name.value = scalar_text(all.back().value);
+    name.meaning = "kind of " + component;
+    all.push_back(std::move(name));
+    for (Key& own : keys(components.at(component), component)) all.push_back(std::move(own));
+  }
+  return all;
+}
 
-  void number(const char* name, double& value, Range, const char*, const char*) override {
-    line(name, shortest(value));
+std::string write_recipe(const Recipe& recipe, const std::map<std::string, Describe>& components,
+                         const Node* root) {
+  const Catalogue defaults = recipe_catalogue();
+  Lines lines(root);
+  for (const Key& key : keys_with_values(recipe, components)) {
+    // The settings of a component are never replaced by what `auto` stands for.
+    const Key* before = defaults.find(key.path);
+    lines.add(key, before != nullptr ? before->value : key.value);
   }
-  void number(const char* name, std::optional<double>& value, Range, const char*, const char*) override {
-    line(name, value ? shortest(*value) : "auto");
-  }
-  void integer(const char* name, std::int64_t& value, Range, const char*, const char*) override {
-    line(name, std::to_string(value));
-  }
-  void integer(const char* name, std::optional<std::int64_t>& value, Range, const char*,
-               const char*) override {
-    line(name, value ? std::to_string(*value) : "auto");
-  }
-  void boolean(const char* name, bool& value, const char*) override { line(name, boolean_text(value)); }
-  void boolean(const char* name, std::optional<bool>& value, const char*) override {
-    line(name, value ? boolean_text(*value) : "auto");
-  }
-  void text(const char* name, std::string& value, const char*) override { line(name, scalar_text(value)); }
-  void text(const char* name, std::optional<std::string>& value, const char*) override {
-    line(name, value ? scalar_text(*value) : "~");
-  }
-  void path(const char* name, std::optional<std::string>& value, const char*) override {
-    line(name, value ? scalar_text(*value) : "~");
-  }
-  void numbers(const char* name, std::optional<std::vector<double>>& value, Range, const char*,
-               const char*) override {
-    line(name, value ? list_text(*value) : "auto");
-  }
-  void integers(const char* name, std::vector<std::int64_t>& value, Range, const char*,
-                const char*) override {
-    line(name, list_text(value));
-  }
-  void duration(const char* name, std::optional<double>& seconds, const char*) override {
-    line(name, seconds ? shortest(*seconds) + "s" : "~");
-  }
-  void count(const char* name, std::optional<std::int64_t>& value, Range, const char*, const char*) override {
-    line(name, value ? std::to_string(*value) : "~");
-  }
-  void limit(const char* name, std::optional<double>& value, Range, const char*, const char*) override {
-    line(name, value ? shortest(*value) : "~");
-  }
-  void interval(const char* name, Interval& value, const char*) override { line(name, interval_text(value)); }
-
-  void section(const char* name, const char*, const Describe& describe_section) override {
-    out_ += concat(indent_, name, ":\n");
-    Writer inner(indent_ + "  ", components_, out_);
-    describe_section(inner);
-  }
-
-  void component(const char* name, Choice& value, const char*) override {
-    section(name, "", [&](Visitor& inner) {
-      inner.text("name", value.name, "");
-      components_.at(name)(inner);
-    });
-  }
-
- protected:
-  void word(const char* name, int& index, const Words& words, const char*) override {
-    line(name, words.at(static_cast<std::size_t>(index)));
-  }
-
- private:
-  static const char* boolean_text(bool value) { return value ? "true" : "false"; }
-  static std::string element_text(double value) { return shortest(value); }
-  static std::string element_text(std::int64_t value) { return std::to_string(value); }
-
-  template <class Element>
-  static std::string list_text(const std::vector<Element>& values) {
-    std::vector<std::string> texts;
-    for (const Element& value : values) texts.push_back(element_text(value));
-    return concat('[', join(texts, ", "), ']');
-  }
-
-  void line(const char* name, const std::string& value) { out_ += concat(indent_, name, ": ", value, '\n'); }
-
-  std::string indent_;
-  const std::map<std::string, Describe>& components_;
-  std::string& out_;
-};
-
-}  // namespace
-
-std::string write_recipe(const Recipe& recipe, const std::map<std::string, Describe>& components) {
-  std::string out;
-  Writer writer("", components, out);
-  Recipe copy = recipe;  // describing gives write access, which this visitor does not use
-  describe(writer, copy);
-  return out;
+  return lines.text();
 }
 
 }  // namespace gputrain::recipe

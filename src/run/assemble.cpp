@@ -14,18 +14,56 @@
 namespace gputrain::run {
 namespace {
 
+recipe::Problem located(const SettingError& error, const recipe::Node& root) {
+  return {recipe::origin_of(root, error.key()), error.what()};
+}
+
+// On the CPU always: convolutions are faster so.
+bool is_channels_last(const recipe::Recipe& recipe, at::Device device) {
+  return device.is_cpu() || recipe.cuda.channels_last.value_or(true);
+}
+
+// Tries the parts of a run one after the other, so that what is wrong with all of them is told at once.
+class Attempts {
+ public:
+  explicit Attempts(Plan plan)
+      : plan_(std::move(plan)), code_(plan_.problems.empty() ? ExitCode::kData : ExitCode::kUsage) {}
+
+  // Whether `build` came to its end.
+  template <class Build>
+  bool operator()(const Build& build) {
+    try {
+      build();
+      return true;
+    } catch (const SettingError& error) {
+      plan_.problems.push_back(located(error, plan_.root));
+      code_ = ExitCode::kUsage;
+    } catch (const Error& error) {
+      if (error.code() != ExitCode::kData) throw;
+      plan_.problems.push_back({{}, error.what()});
+    }
+    return false;
+  }
+
+  void refuse_problems() const { run::refuse_problems(plan_, code_); }
+
+ private:
+  Plan plan_;
+  ExitCode code_;
+};
+
 train::TrainOptions train_options(const recipe::Recipe& recipe) {
   train::TrainOptions options;
   options.device = at::Device(recipe.device);
   options.seed = static_cast<std::uint64_t>(recipe.seed);
-  options.micro_batch_size = recipe.micro_batch_size;
-  options.gradient_accumulation_steps = recipe.gradient_accumulation_steps;
+  options.micro_batch_size = recipe.micro_batch_size.value();
+  options.gradient_accumulation_steps = recipe.gradient_accumulation_steps.value();
   options.epochs = recipe.epochs;
   options.max_steps = recipe.max_steps;
   options.max_seconds = recipe.max_time;
   options.max_grad_norm = recipe.max_grad_norm;
   options.validate_every = recipe.validation.every;
-  options.validation_micro_batch_size = recipe.validation.micro_batch_size.value_or(recipe.micro_batch_size);
+  options.validation_micro_batch_size = recipe.validation.micro_batch_size.value_or(options.micro_batch_size);
   options.log_every = recipe.logging.log_every;
   options.warmup_steps = recipe.logging.warmup_steps;
   return options;
@@ -42,6 +80,40 @@ void check_smallest_batch(const Assembly& made) {
   for (const auto& [name, value] : made.model->named_buffers()) before.emplace_back(value, value.clone());
   (*made.model)(made.data.train->batch({samples - 1}).input);
   for (auto& [value, kept] : before) value.copy_(kept);
+}
+
+// Builds all parts whose settings could be read. A part is tried also where one that it needs is missing, as
+// far as it can be without.
+void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
+  const train::TrainOptions& options = made.options;
+  const bool channels_last = is_channels_last(plan.recipe, options.device);
+  const bool has_data =
+      plan.data.build && attempt([&] {
+        made.data =
+            plan.data.build({.device = options.device, .seed = options.seed, .channels_last = channels_last});
+      });
+  if (has_data && plan.model.build) {
+    attempt([&] {
+      made.model =
+          plan.model.build({made.data.sample_shape, made.data.num_classes, nn::init_on_cpu(options.seed)});
+      made.flat_buffers = made.model->to(options.device, channels_last);
+    });
+  }
+  if (has_data && plan.objective.build) {
+    attempt([&] { made.objective = plan.objective.build({made.data.num_classes}); });
+  }
+  if (plan.optimizer.build) {
+    attempt([&] {
+      made.optimizer = plan.optimizer.build(made.model ? made.model->named_parameters() : nn::NamedTensors());
+    });
+  }
+  if (plan.schedule.build) {
+    const std::int64_t samples = has_data ? made.data.train->size() : 1;
+    attempt([&] {
+      made.schedule = plan.schedule.build(
+          {train::total_steps(options, samples), train::steps_per_epoch(options, samples)});
+    });
+  }
 }
 
 void append(std::vector<std::string>& notices, const std::vector<std::string>& more) {
@@ -80,8 +152,8 @@ train::RunInfo run_info(const recipe::Recipe& recipe, const Assembly& made) {
   info.name = recipe.name;
   info.unit = made.data.unit;
   info.total_steps = train::total_steps(made.options, made.data.train->size());
-  info.micro_batch_size = recipe.micro_batch_size;
-  info.gradient_accumulation_steps = recipe.gradient_accumulation_steps;
+  info.micro_batch_size = made.options.micro_batch_size;
+  info.gradient_accumulation_steps = made.options.gradient_accumulation_steps;
   info.parameters = made.model->parameter_count();
   info.train_samples = made.data.train->size();
   info.validation_samples = made.data.validation ? made.data.validation->size() : 0;
@@ -106,7 +178,12 @@ std::int64_t weights_bytes(const nn::Module& model) {
 void resolve(Plan& plan) {
   recipe::Recipe& recipe = plan.recipe;
   const bool automatic = recipe.device == "auto";
-  const at::Device device = device::choose_device(recipe.device);
+  at::Device device(at::kCPU);
+  try {
+    device = device::choose_device(recipe.device);
+  } catch (const SettingError& error) {
+    plan.problems.push_back(located(error, plan.root));
+  }
   if (automatic && device.is_cpu()) {
     const device::CudaState cuda = device::cuda_state();
     if (cuda.driver > 0) {
@@ -128,30 +205,23 @@ Assembly assemble(const Plan& plan) {
   Assembly made;
   made.options = train_options(recipe);
   const at::Device device = made.options.device;
-  const bool channels_last = device.is_cpu() || recipe.cuda.channels_last.value_or(true);
   device::set_current(device);
   made.notices = plan.notices;
   append(made.notices, device::configure(device, recipe.precision == recipe::Precision::kTf32,
                                          recipe.cuda.cudnn_benchmark.value_or(false), recipe.cpu.threads));
 
-  made.data = plan.data.build({.device = device, .seed = made.options.seed, .channels_last = channels_last});
+  Attempts attempt(plan);
+  build_parts(plan, made, attempt);
+  attempt.refuse_problems();
+
   append(made.notices, made.data.notices);
-  made.model =
-      plan.model.build({made.data.sample_shape, made.data.num_classes, nn::init_on_cpu(made.options.seed)});
-  made.flat_buffers = made.model->to(device, channels_last);
-  if (made.flat_buffers.defined() && recipe.gradient_accumulation_steps > 1) {
+  if (made.flat_buffers.defined() && made.options.gradient_accumulation_steps > 1) {
     made.notices.push_back(
         "batch normalisation takes its statistics over each micro-batch, so that gradient accumulation does "
-        "not "
-        "equal one large batch exactly");
+        "not equal one large batch exactly");
   }
   check_smallest_batch(made);
-
-  made.objective = plan.objective.build({made.data.num_classes});
-  made.optimizer = plan.optimizer.build(made.model->named_parameters());
   made.info = run_info(recipe, made);
-  made.schedule = plan.schedule.build(
-      {made.info.total_steps, train::steps_per_epoch(made.options, made.data.train->size())});
   report_odd_schedule(made.options, made.schedule, made.info.total_steps, made.notices);
   return made;
 }

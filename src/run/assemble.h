@@ -25,14 +25,16 @@ struct Assembly {
   train::TrainParts parts();
 };
 
-// Replaces what is `auto` in the recipe by what it means on this machine, without starting a GPU.
+// Replaces what is `auto` in the recipe by what it means on this machine, without starting a GPU. A device
+// that is not there is one more problem of the plan.
 void resolve(Plan& plan);
 
 // What the weights take on disk.
 std::int64_t weights_bytes(const nn::Module& model);
 
 // Opens the data, builds the model and what trains it, on the device of a resolved plan. Writes nothing.
-// Throws Error: kUsage (device, settings that do not fit together), kData (data files).
+// Throws Error with the plan's problems and those of all parts: kUsage (device, settings), kData (data files
+// alone).
 Assembly assemble(const Plan& plan);
 
 }  // namespace gputrain::run

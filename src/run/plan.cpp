@@ -4,49 +4,56 @@
 #include "recipe/write.h"
 
 namespace gputrain::run {
-namespace {
 
-// "optimizer.momentum" and every other key of every component, for hints at keys in the wrong place.
-std::vector<std::string> all_component_keys() {
-  std::vector<std::string> known;
-  for (const auto& keys : {recipe::component_keys(models::all_models(), "model"),
-                           recipe::component_keys(data::all_data_sets(), "data"),
-                           recipe::component_keys(objectives::all_objectives(), "objective"),
-                           recipe::component_keys(optim::all_optimizers(), "optimizer"),
-                           recipe::component_keys(optim::all_schedules(), "lr_scheduler")}) {
-    known.insert(known.end(), keys.begin(), keys.end());
-  }
-  return known;
+const recipe::Catalogue& catalogue() {
+  static const recipe::Catalogue all = [] {
+    recipe::Catalogue made = recipe::recipe_catalogue();
+    made.kinds = {{"model", recipe::kinds(models::all_models(), "model")},
+                  {"data", recipe::kinds(data::all_data_sets(), "data")},
+                  {"objective", recipe::kinds(objectives::all_objectives(), "objective")},
+                  {"optimizer", recipe::kinds(optim::all_optimizers(), "optimizer")},
+                  {"lr_scheduler", recipe::kinds(optim::all_schedules(), "lr_scheduler")}};
+    return made;
+  }();
+  return all;
 }
-
-[[noreturn]] void throw_problems(const std::string& path, std::vector<recipe::Problem> problems) {
-  recipe::sort_by_position(problems);
-  const char* noun = problems.size() == 1 ? " problem" : " problems";
-  throw Error(ExitCode::kUsage, concat(path, ": ", problems.size(), noun, "\n", recipe::text_of(problems)));
-}
-
-}  // namespace
 
 Plan read_plan(const std::string& path, const std::vector<std::string>& arguments) {
-  recipe::Loaded loaded = recipe::load_recipe(path, arguments, all_component_keys());
+  recipe::Loaded loaded = recipe::load_recipe(path, arguments, catalogue());
   Plan plan;
-  plan.recipe = loaded.recipe;
-  plan.text = loaded.text;
-  plan.notices = loaded.notices;
-  std::vector<recipe::Problem>& problems = loaded.problems;
+  plan.recipe = std::move(loaded.recipe);
+  plan.root = std::move(loaded.root);
+  plan.path = path;
+  plan.text = std::move(loaded.text);
+  plan.notices = std::move(loaded.notices);
+  plan.problems = std::move(loaded.problems);
   // Where there is nothing to read, missing components are no further problem.
-  if (loaded.root.kind != recipe::Node::Kind::kMap) throw_problems(path, problems);
-  plan.model = recipe::choose(models::all_models(), plan.recipe.model, "model", problems);
-  plan.data = recipe::choose(data::all_data_sets(), plan.recipe.data, "data", problems);
-  plan.objective = recipe::choose(objectives::all_objectives(), plan.recipe.objective, "objective", problems);
-  plan.optimizer = recipe::choose(optim::all_optimizers(), plan.recipe.optimizer, "optimizer", problems);
-  plan.schedule = recipe::choose(optim::all_schedules(), plan.recipe.lr_scheduler, "lr_scheduler", problems);
-  if (!problems.empty()) throw_problems(path, problems);
+  if (plan.root.kind != recipe::Node::Kind::kMap) return plan;
+  const std::vector<recipe::KnownKey> known = catalogue().known();
+  const auto choose = [&](const auto& all, const recipe::Choice& choice, const char* component) {
+    return recipe::choose(all, choice, component, known, plan.problems);
+  };
+  plan.model = choose(models::all_models(), plan.recipe.model, "model");
+  plan.data = choose(data::all_data_sets(), plan.recipe.data, "data");
+  plan.objective = choose(objectives::all_objectives(), plan.recipe.objective, "objective");
+  plan.optimizer = choose(optim::all_optimizers(), plan.recipe.optimizer, "optimizer");
+  plan.schedule = choose(optim::all_schedules(), plan.recipe.lr_scheduler, "lr_scheduler");
   return plan;
 }
 
+void refuse_problems(const Plan& plan, ExitCode code) {
+  if (plan.problems.empty()) return;
+  std::vector<recipe::Problem> problems = plan.problems;
+  recipe::sort_by_position(problems);
+  const char* noun = problems.size() == 1 ? " problem" : " problems";
+  std::string text = concat(plan.path, ": ", problems.size(), noun, "\n", recipe::text_of(problems));
+  // What was read as something else may be what a problem is about.
+  for (const std::string& notice : plan.notices) text += concat("\nnote: ", notice);
+  throw Error(code, text);
+}
+
 std::string Plan::resolved() const {
-  return written(recipe);
+  return recipe::write_recipe(recipe, components(), &root);
 }
 
 std::string Plan::identity() const {
@@ -56,15 +63,19 @@ std::string Plan::identity() const {
   part.device = "auto";
   part.logging = {};
   part.cpu = {};
-  return written(part);
+  return recipe::write_recipe(part, components());
 }
 
-std::string Plan::written(const recipe::Recipe& values) const {
-  return recipe::write_recipe(values, {{"model", model.describe},
-                                       {"data", data.describe},
-                                       {"objective", objective.describe},
-                                       {"optimizer", optimizer.describe},
-                                       {"lr_scheduler", schedule.describe}});
+std::vector<recipe::Key> Plan::keys() const {
+  return recipe::keys_with_values(recipe, components());
+}
+
+std::map<std::string, recipe::Describe> Plan::components() const {
+  return {{"model", model.describe},
+          {"data", data.describe},
+          {"objective", objective.describe},
+          {"optimizer", optimizer.describe},
+          {"lr_scheduler", schedule.describe}};
 }
 
 }  // namespace gputrain::run

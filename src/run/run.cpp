@@ -127,9 +127,10 @@ void check_trace(const recipe::Logging& logging, const fs::path& folder) {
   std::error_code ignored;
   const bool elsewhere = inside.empty() || *inside.begin() == "..";
   if (elsewhere ? !fs::is_regular_file(file, ignored) : taken.count(*inside.begin()) == 0) return;
-  throw Error(ExitCode::kUsage, concat("logging.trace is ", *logging.trace,
-                                       elsewhere ? ", which exists already" : ", a file of the run itself",
-                                       "; choose another name"));
+  throw SettingError(
+      "logging.trace",
+      concat("is ", *logging.trace, elsewhere ? ", which exists already" : ", a file of the run itself",
+             "; choose another name"));
 }
 
 std::optional<train::Trace> open_trace(const recipe::Logging& logging, const fs::path& folder) {
@@ -171,6 +172,7 @@ ExitCode run(const Request& request) {
   device::install_counting_allocator();
   Plan plan = read_plan(request.recipe, request.arguments);
   resolve(plan);
+  refuse_problems(plan);
   const fs::path path = plan.recipe.output_dir;
   RunDir folder(path, plan, request.restart);
   if (folder.finished()) {

@@ -22,4 +22,12 @@ ExitCode run(const Request& request);
 // would be trained: the resolved recipe to stdout, sizes to stderr. Writes nothing to disk.
 void check(const Request& request);
 
+// Prints the resolved recipe to stdout. Opens no data, and writes nothing to disk.
+void print_resolved(const Request& request);
+
+// Says of one key ("optimizer.lr", "optimizer") what it means, its type, range, default, and the value that
+// it has in this recipe with where it comes from, to stdout. Throws Error(kUsage) for a key that does not
+// exist.
+void explain(const Request& request, const std::string& key);
+
 }  // namespace gputrain::run

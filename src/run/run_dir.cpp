@@ -114,7 +114,9 @@ void RunDir::refuse_or_recognise(const Plan& plan) {
 
 std::string RunDir::identity_there() const {
   try {
-    return read_plan((path_ / kResolvedFile).string(), {}).identity();
+    const Plan plan = read_plan((path_ / kResolvedFile).string(), {});
+    refuse_problems(plan);
+    return plan.identity();
   } catch (const Error& error) {
     throw Error(ExitCode::kUsage, concat(shown_, ": holds a run whose ", kResolvedFile, " cannot be read (",
                                          error.what(), ")", kHowToGoOn));

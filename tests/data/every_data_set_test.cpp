@@ -84,7 +84,7 @@ TEST_CASE("every data set: an unknown key is a problem that names it", "[data]")
   for (const DataComponent& component : all_data_sets()) {
     INFO(component.name);
     std::vector<recipe::Problem> problems;
-    component.bind(settings({{"no_such_key", "1"}}), "data", problems);
+    component.bind(settings({{"no_such_key", "1"}}), "data", {}, problems);
     REQUIRE(problems.size() == 1);
     REQUIRE_THAT(problems[0].text, ContainsSubstring("no_such_key"));
   }

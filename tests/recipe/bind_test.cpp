@@ -243,7 +243,13 @@ TEST_CASE("bind: an unknown key comes with what was likely meant", "[recipe]") {
     v.number("lr", options.lr, Range{0, 1}, "", "");
     v.number("weight_decay", options.weight_decay, Range{0, 1}, "", "");
   };
-  const Hints hints{"sgd", {"epochs", "validation.every", "optimizer.momentum", "model.momentum"}};
+  const Hints hints{"sgd",
+                    {{"epochs", ""},
+                     {"validation.every", ""},
+                     {"optimizer.momentum", "adam"},
+                     {"model.momentum", "mlp"},
+                     {"model.drop", "mlp"},
+                     {"data.drop", "idx"}}};
   const auto problem = [&](const std::string& text) {
     const Document document = read_text(text, "a.yaml");
     return text_of(gputrain::recipe::bind(document.root, "optimizer", describe_sgd, {"name"}, hints));
@@ -254,7 +260,9 @@ TEST_CASE("bind: an unknown key comes with what was likely meant", "[recipe]") {
   CHECK(problem("epochs: 1\n") ==
         "a.yaml:1:1: optimizer.epochs is not a key of sgd; it belongs at the top level");
   CHECK(problem("momentum: 1\n") ==
-        "a.yaml:1:1: optimizer.momentum is not a key of sgd; it belongs under model or under optimizer");
+        "a.yaml:1:1: optimizer.momentum is not a key of sgd; it is a key of adam");
+  CHECK(problem("drop: 1\n") ==
+        "a.yaml:1:1: optimizer.drop is not a key of sgd; it belongs under data or under model");
   CHECK(problem("evry: 1\n") ==
         "a.yaml:1:1: optimizer.evry is not a key of sgd; did you mean validation.every?");
   CHECK(problem("zzz: 1\n") ==

@@ -4,6 +4,8 @@
 #include "recipe/read.h"
 #include "support/catch.h"
 
+#include <regex>
+
 using namespace gputrain::recipe;
 
 namespace {
@@ -24,15 +26,17 @@ void describe(Visitor& v, Options& o) {
   v.path("path", o.path, "");
 }
 
-std::string written(const Recipe& recipe) {
+std::string written(const Recipe& recipe, const Node* root = nullptr) {
   static Options options;
   const Describe with_keys = [](Visitor& v) { describe(v, options); };
   const Describe without = [](Visitor&) {};
-  return write_recipe(recipe, {{"model", with_keys},
-                               {"data", without},
-                               {"objective", without},
-                               {"optimizer", without},
-                               {"lr_scheduler", without}});
+  return write_recipe(recipe,
+                      {{"model", with_keys},
+                       {"data", without},
+                       {"objective", without},
+                       {"optimizer", without},
+                       {"lr_scheduler", without}},
+                      root);
 }
 
 Recipe read_again(const std::string& text) {
@@ -40,7 +44,7 @@ Recipe read_again(const std::string& text) {
   INFO(text);
   REQUIRE(text_of(document.problems).empty());
   Recipe recipe;
-  REQUIRE(text_of(bind_recipe(document.root, recipe)).empty());
+  REQUIRE(text_of(bind_recipe(document.root, recipe, recipe_catalogue())).empty());
   return recipe;
 }
 
@@ -58,8 +62,9 @@ output_dir: runs/a
 seed: 1
 device: auto
 precision: auto
-micro_batch_size: 32
-gradient_accumulation_steps: 1
+micro_batch_size: auto
+gradient_accumulation_steps: auto
+global_batch_size: auto
 epochs: ~
 max_steps: ~
 max_time: 5400s
@@ -103,6 +108,9 @@ TEST_CASE("write: what was written reads back as the same recipe", "[recipe]") {
   recipe.seed = INT64_MAX;
   recipe.device = "cuda:1";
   recipe.precision = Precision::kTf32;
+  recipe.micro_batch_size = 4;
+  recipe.gradient_accumulation_steps = 2;
+  recipe.global_batch_size = 8;
   recipe.epochs = 3;
   recipe.max_time = 0.1;
   recipe.max_grad_norm = 1e-7;
@@ -123,6 +131,24 @@ TEST_CASE("write: what was written reads back as the same recipe", "[recipe]") {
   CHECK(again.precision == Precision::kTf32);
   CHECK(again.validation.every.count == 0.25);
   CHECK(again.logging.progress == false);
+}
+
+TEST_CASE("write: a comment says where each value comes from", "[recipe]") {
+  const Document document =
+      read_text("max_steps: 9\nprecision: auto\noptimizer: {name: sgd}\nlogging:\n  csv: true\n", "a/b.yaml");
+  Recipe recipe;
+  REQUIRE(text_of(bind_recipe(document.root, recipe, recipe_catalogue())).empty());
+  recipe.name = "b";
+  recipe.device = "cpu";
+  recipe.precision = Precision::kFp32;
+  const std::string text = std::regex_replace(written(recipe, &document.root), std::regex(" +#"), " #");
+  for (const std::string line :
+       {"name: b # default", "device: cpu # auto", "precision: fp32 # a/b.yaml:2:12, auto",
+        "micro_batch_size: 32 # auto", "max_steps: 9 # a/b.yaml:1:12",
+        "optimizer:", "  name: sgd # a/b.yaml:3:19", "logging:", "  csv: true # a/b.yaml:5:8",
+        "  jsonl: true # default", "  path: \"/data/a b\" # default"}) {
+    CHECK_THAT("\n" + text, ContainsSubstring("\n" + line + "\n"));
+  }
 }
 
 TEST_CASE("write: text of any kind reads back as it was", "[recipe]") {

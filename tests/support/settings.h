@@ -29,7 +29,7 @@ template <class Component>
 typename Component::Bound bound(const std::vector<Component>& all, const std::string& name,
                                 const std::vector<std::pair<std::string, std::string>>& values = {}) {
   std::vector<recipe::Problem> problems;
-  auto made = recipe::choose(all, recipe::Choice{name, settings(values)}, "component", problems);
+  auto made = recipe::choose(all, recipe::Choice{name, settings(values)}, "component", {}, problems);
   if (!problems.empty()) throw std::invalid_argument(problems.front().text);
   return made;
 }

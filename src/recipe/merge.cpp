@@ -1,0 +1,78 @@
+#include "recipe/merge.h"
+
+#include "base/text.h"
+
+#include <cstddef>
+#include <unordered_map>
+#include <utility>
+
+namespace gputrain::recipe {
+namespace {
+
+void put_over(Node& value, Node overlay);
+
+void merge_maps(Node& map, Node overlay) {
+  // Node::find() for each key would take long for maps of thousands.
+  std::unordered_map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < map.map.size(); ++i) places.emplace(canonical(map.map[i].key.scalar), i);
+  for (Entry& entry : overlay.map) {
+    const auto [place, is_new] = places.emplace(canonical(entry.key.scalar), map.map.size());
+    if (is_new) {
+      map.map.push_back(std::move(entry));
+    } else {
+      put_over(map.map[place->second].value, std::move(entry.value));
+    }
+  }
+}
+
+void put_over(Node& value, Node overlay) {
+  if (value.kind == Node::Kind::kMap && overlay.kind == Node::Kind::kMap) {
+    merge_maps(value, std::move(overlay));
+  } else {
+    value = std::move(overlay);
+  }
+}
+
+// Leaves only the name of the component.
+std::vector<std::string> drop_settings(Node& component) {
+  std::vector<std::string> dropped;
+  std::vector<Entry> kept;
+  for (Entry& entry : component.map) {
+    if (canonical(entry.key.scalar) == "name") {
+      kept.push_back(std::move(entry));
+    } else {
+      dropped.push_back(std::move(entry.key.scalar));
+    }
+  }
+  component.map = std::move(kept);
+  return dropped;
+}
+
+void drop_settings_of_old_name(Node& component, const Node& overlay, const std::string& default_name,
+                               std::vector<std::string>& notices) {
+  const Node* new_name = overlay.find("name");
+  if (new_name == nullptr || new_name->kind != Node::Kind::kScalar) return;
+  const Node* written = component.find("name");
+  const std::string old_name = written != nullptr ? written->scalar : default_name;
+  // Settings without any name wait for one, as in a base that leaves the choice to others.
+  if (old_name.empty() || old_name == new_name->scalar) return;
+  const std::vector<std::string> dropped = drop_settings(component);
+  if (dropped.empty()) return;
+  notices.push_back(concat(new_name->origin.text(), ": the settings of ", old_name,
+                           " are left out: ", join(dropped, ", ", " and ")));
+}
+
+}  // namespace
+
+void merge(Node& root, Node overlay, const ComponentNames& components, std::vector<std::string>& notices) {
+  for (const auto& [key, default_name] : components) {
+    const Node* over = overlay.find(key);
+    if (over == nullptr || over->kind != Node::Kind::kMap) continue;
+    Node* component = root.find(key);
+    if (component == nullptr || component->kind != Node::Kind::kMap) continue;
+    drop_settings_of_old_name(*component, *over, default_name, notices);
+  }
+  put_over(root, std::move(overlay));
+}
+
+}  // namespace gputrain::recipe

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "recipe/node.h"
+
+#include <string>
+#include <vector>
+
+namespace gputrain::recipe {
+
+// Replaces the keys and values that recipes of other tools use by this program's: `accum_steps` becomes
+// `gradient_accumulation_steps`, `optimizer: adamw_torch` becomes `optimizer: {name: adamw}`. `root` is what
+// one file or one argument holds; origins stay those of what was written. Each word found adds one notice:
+// "recipe.yaml:3:1: read `accum_steps` as `gradient_accumulation_steps`". Words of this program and unknown
+// ones stay as they are. A word that cannot be translated is taken out, with a problem.
+void translate_words(Node& root, std::vector<Problem>& problems, std::vector<std::string>& notices);
+
+// The path of every word that is translated, as in "trainer.max_epochs": docs/other-tools.md has them all.
+std::vector<std::string> known_words();
+
+}  // namespace gputrain::recipe

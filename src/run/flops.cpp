@@ -1,0 +1,67 @@
+#include "run/flops.h"
+
+#include <ATen/record_function.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/profiler/util.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <string_view>
+
+namespace gputrain::run {
+namespace {
+
+constexpr std::array<std::string_view, 5> kCounted = {"aten::conv2d", "aten::mm", "aten::addmm", "aten::bmm",
+                                                      "aten::baddbmm"};
+
+// LibTorch's observers are plain functions, and operators run by this thread alone are observed.
+thread_local std::int64_t counted = 0;
+
+std::unique_ptr<at::ObserverContext> count(const at::RecordFunction& call) {
+  const std::string_view name = call.name();
+  if (std::find(kCounted.begin(), kCounted.end(), name) != kCounted.end()) {
+    counted += static_cast<std::int64_t>(
+        torch::profiler::impl::computeFlops(call.name(), torch::profiler::impl::saveExtraArgs(call)));
+  }
+  return nullptr;
+}
+
+class Counting {
+ public:
+  Counting()
+      : handle_(at::addThreadLocalCallback(
+            at::RecordFunctionCallback(count).needsInputs(true).scopes({at::RecordScope::FUNCTION}))) {
+    counted = 0;
+  }
+  ~Counting() { at::removeCallback(handle_); }
+  Counting(const Counting&) = delete;
+  Counting& operator=(const Counting&) = delete;
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+class InEvaluation {
+ public:
+  explicit InEvaluation(nn::Module& model) : model_(model), before_(model.training()) { model.train(false); }
+  ~InEvaluation() { model_.train(before_); }
+  InEvaluation(const InEvaluation&) = delete;
+  InEvaluation& operator=(const InEvaluation&) = delete;
+
+ private:
+  nn::Module& model_;
+  bool before_;
+};
+
+}  // namespace
+
+std::int64_t forward_flops(nn::Module& model, const at::Tensor& input) {
+  const c10::AutoGradMode no_grad(false);
+  const InEvaluation evaluation(model);
+  const Counting counting;
+  model(input);
+  return counted;
+}
+
+}  // namespace gputrain::run

@@ -1,0 +1,357 @@
+#include "recipe/words.h"
+
+#include "base/text.h"
+#include "recipe/read.h"
+#include "support/catch.h"
+#include "support/paths.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+
+using namespace gputrain::recipe;
+using gputrain::concat;
+
+namespace {
+
+struct Translated {
+  Node root;
+  std::string problems;
+  std::vector<std::string> notices;
+};
+
+Translated translated(const std::string& text) {
+  Document document = read_text(text, "r.yaml");
+  REQUIRE(text_of(document.problems).empty());
+  Translated result{std::move(document.root), "", {}};
+  std::vector<Problem> problems;
+  translate_words(result.root, problems, result.notices);
+  sort_by_position(problems);
+  result.problems = text_of(problems);
+  return result;
+}
+
+// A tree as text, its keys in alphabetical order.
+std::string outline(const Node& node) {
+  std::vector<std::string> parts;
+  for (const Node& element : node.list) parts.push_back(outline(element));
+  if (node.kind == Node::Kind::kList) return concat('[', gputrain::join(parts, ", "), ']');
+  for (const auto& [key, value] : node.map) parts.push_back(concat(key.scalar, ": ", outline(value)));
+  std::sort(parts.begin(), parts.end());
+  if (node.kind == Node::Kind::kMap) return concat('{', gputrain::join(parts, ", "), '}');
+  return node.kind == Node::Kind::kNull ? "~" : node.scalar;
+}
+
+std::string outline(const std::string& text) {
+  return text.empty() ? "{}" : outline(read_text(text, "r.yaml").root);
+}
+
+std::string tree_of(const std::string& text) {
+  const Translated result = translated(text);
+  CHECK(result.problems.empty());
+  return outline(result.root);
+}
+
+std::string notices_of(const std::string& text) {
+  return gputrain::join(translated(text).notices, "\n");
+}
+
+std::string problems_of(const std::string& text) {
+  return translated(text).problems;
+}
+
+// A row of the table in docs/other-tools.md.
+struct DocRow {
+  std::string tool;
+  std::string word;
+  std::string becomes;  // "": nothing
+};
+
+std::string unquoted(std::string cell) {
+  const std::size_t first = cell.find('`');
+  const std::size_t last = cell.rfind('`');
+  return first == last ? "" : cell.substr(first + 1, last - first - 1);
+}
+
+std::vector<DocRow> doc_rows() {
+  std::ifstream file(gputrain::testing::source_path() + "/docs/other-tools.md");
+  std::vector<DocRow> rows;
+  for (std::string line; std::getline(file, line);) {
+    std::vector<std::size_t> bars;
+    for (std::size_t at = line.find('|'); at != std::string::npos; at = line.find('|', at + 1)) {
+      bars.push_back(at);
+    }
+    if (bars.size() != 4 || line.find('`') == std::string::npos) continue;
+    const auto cell = [&](std::size_t i) { return line.substr(bars[i] + 1, bars[i + 1] - bars[i] - 1); };
+    rows.push_back({cell(0), unquoted(cell(1)), unquoted(cell(2))});
+  }
+  return rows;
+}
+
+// Whether a notice begins "read `a.b` as " or "read `a: {b: ".
+bool is_about(const std::string& notice, const std::string& word) {
+  std::string nested = word;
+  for (std::size_t dot; (dot = nested.find('.')) != std::string::npos;) nested.replace(dot, 1, ": {");
+  return notice.find(concat("read `", word, "` as ")) != std::string::npos ||
+         notice.find(concat("read `", nested, ": ")) != std::string::npos;
+}
+
+// A word and how it is written within a component that has another name elsewhere.
+std::vector<std::string> spellings(const std::string& word) {
+  std::vector<std::string> all{word};
+  for (const auto& [ours, theirs] : std::map<std::string, std::string>{
+           {"lr_scheduler.", "scheduler."}, {"objective.", "loss."}, {"data.", "dataset."}}) {
+    if (word.rfind(ours, 0) == 0) all.push_back(theirs + word.substr(ours.size()));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("words: every row of the documentation is translated as it says", "[recipe]") {
+  const std::vector<DocRow> rows = doc_rows();
+  REQUIRE(rows.size() > 50);
+  for (const DocRow& row : rows) {
+    CAPTURE(row.tool, row.word, row.becomes);
+    const Translated result = translated(row.word);
+    CHECK(result.problems.empty());
+    CHECK(outline(result.root) == outline(row.becomes));
+    CHECK(!result.notices.empty());
+    for (const std::string& notice : result.notices) {
+      CHECK_THAT(notice, Catch::Matchers::StartsWith("r.yaml:1:"));
+    }
+    Node again = result.root;
+    std::vector<Problem> problems;
+    std::vector<std::string> notices;
+    translate_words(again, problems, notices);
+    CHECK(text_of(problems).empty());
+    CHECK(notices.empty());
+    CHECK(outline(again) == outline(result.root));
+  }
+}
+
+TEST_CASE("words: every word of the program is in the documentation", "[recipe]") {
+  std::vector<std::string> notices;
+  for (const DocRow& row : doc_rows()) {
+    const Translated result = translated(row.word);
+    notices.insert(notices.end(), result.notices.begin(), result.notices.end());
+  }
+  for (const std::string& word : known_words()) {
+    CAPTURE(word);
+    const std::vector<std::string> written = spellings(word);
+    CHECK(std::any_of(notices.begin(), notices.end(), [&](const std::string& notice) {
+      return std::any_of(written.begin(), written.end(),
+                         [&](const std::string& spelling) { return is_about(notice, spelling); });
+    }));
+  }
+}
+
+TEST_CASE("words: a word is reported once, with its place and what it was read as", "[recipe]") {
+  CHECK(notices_of("seed: 1\naccum_steps: 4\n") ==
+        "r.yaml:2:1: read `accum_steps` as `gradient_accumulation_steps`");
+  CHECK(notices_of("grad-accum-steps: 4\n") ==
+        "r.yaml:1:1: read `grad_accum_steps` as `gradient_accumulation_steps`");
+  CHECK(notices_of("precision: 16-mixed\n") ==
+        "r.yaml:1:1: read `precision: 16-mixed` as `precision: fp16-mixed`");
+  CHECK(notices_of("amp: false\n") == "r.yaml:1:1: read `amp: false` as nothing to set");
+  CHECK(notices_of("optimizer: adamw_torch\n") ==
+        "r.yaml:1:1: read `optimizer: adamw_torch` as `optimizer: {name: adamw}`");
+  CHECK(notices_of("model: resnet50\n") == "r.yaml:1:1: read `model: resnet50` as `model: {name: resnet50}`");
+  CHECK(notices_of("optimizer:\n  betas: [0.9, 0.95]\n") ==
+        "r.yaml:2:3: read `optimizer: {betas: [0.9, 0.95]}` as `optimizer: {beta1: 0.9, beta2: 0.95}`");
+  CHECK(notices_of("scheduler: {t_warmup: 9ba, alpha_f: 0}\n") ==
+        "r.yaml:1:1: read `scheduler` as `lr_scheduler`\n"
+        "r.yaml:1:13: read `scheduler: {t_warmup: 9ba}` as `lr_scheduler: {warmup_steps: 9}`\n"
+        "r.yaml:1:28: read `scheduler.alpha_f` as `lr_scheduler.final_factor`");
+  CHECK(notices_of("trainer:\n  max_epochs: 3\n") == "r.yaml:2:3: read `trainer.max_epochs` as `epochs`");
+}
+
+TEST_CASE("words: notices come in the order of the file", "[recipe]") {
+  CHECK(notices_of("log_interval: 5\nbatch_size: 8\nmodel: mlp\n") ==
+        "r.yaml:1:1: read `log_interval` as `logging.log_every`\n"
+        "r.yaml:2:1: read `batch_size` as `micro_batch_size`\n"
+        "r.yaml:3:1: read `model: mlp` as `model: {name: mlp}`");
+}
+
+TEST_CASE("words: this program's own recipes stay as they are", "[recipe]") {
+  for (const std::string name : {"fashion-resnet18", "quickstart", "resnet50-synthetic"}) {
+    Document document = read_document(gputrain::testing::source_path() + "/configs/" + name + ".yaml");
+    REQUIRE(text_of(document.problems).empty());
+    const std::string before = outline(document.root);
+    std::vector<Problem> problems;
+    std::vector<std::string> notices;
+    translate_words(document.root, problems, notices);
+    CHECK(text_of(problems).empty());
+    CHECK(notices.empty());
+    CHECK(outline(document.root) == before);
+  }
+}
+
+TEST_CASE("words: own keys with unknown values, and keys at the wrong level, stay", "[recipe]") {
+  for (const std::string text : {"momentum: 0.9",
+                                 "weight_decay: 0.1",
+                                 "num_classes: 10",
+                                 "warmup_steps: 5",
+                                 "precision: fp64",
+                                 "precision: ~",
+                                 "precision: [16]",
+                                 "optimizer: {name: lion}",
+                                 "optimizer: {name: [adamw_torch]}",
+                                 "optimizer: name:sgd",
+                                 "optimizer: [sgd]",
+                                 "optimizer: ~",
+                                 "model: {name: testing.linear}",
+                                 "gradient_checkpointing: true",
+                                 "trainer: 3",
+                                 "trainer: {}",
+                                 "${a}: 1",
+                                 "precision: ${env:P}",
+                                 "optimizer: {name: '${env:O}', lr: '${env:LR}'}",
+                                 "optimizer: ${env:O}"}) {
+    CAPTURE(text);
+    CHECK(tree_of(text) == outline(text));
+    CHECK(notices_of(text).empty());
+  }
+}
+
+TEST_CASE("words: keys and values keep the place where they were written", "[recipe]") {
+  const Node root = translated("seed: 1\nlearning_rate: 0.5\nopt_betas: [0.9,\n  0.95]\n").root;
+  CHECK(find_path(root, "optimizer")->origin.text() == "r.yaml:2:1");
+  CHECK(find_path(root, "optimizer.lr")->origin.text() == "r.yaml:2:16");
+  CHECK(find_path(root, "optimizer.beta2")->origin.text() == "r.yaml:4:3");
+  CHECK(find_path(root, "optimizer")->map[0].key.origin.text() == "r.yaml:2:1");
+  CHECK(find_path(root, "optimizer")->map[1].key.origin.text() == "r.yaml:3:1");
+}
+
+TEST_CASE("words: a Lightning configuration is read as a whole", "[recipe]") {
+  CHECK(tree_of("seed_everything: 7\n"
+                "trainer: {max_epochs: 3, max_steps: -1, precision: bf16-mixed, accelerator: gpu}\n"
+                "model: {class_path: zoo.resnet50, init_args: {num_classes: 10}}\n"
+                "optimizer: {class_path: torch.optim.AdamW, init_args: {lr: 0.1, betas: [0.9, 0.99]}}\n") ==
+        outline("seed: 7\nepochs: 3\nprecision: bf16-mixed\ndevice: cuda\n"
+                "model: {name: resnet50, num_classes: 10}\n"
+                "optimizer: {name: adamw, lr: 0.1, beta1: 0.9, beta2: 0.99}\n"));
+}
+
+TEST_CASE("words: a DeepSpeed configuration is read as a whole", "[recipe]") {
+  CHECK(tree_of(
+            "{\"train_batch_size\": 64, \"gradient_clipping\": 1.0, \"bf16\": {\"enabled\": true},\n"
+            "\"fp16\": {\"enabled\": false},\n"
+            "\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": 1e-4, \"betas\": [0.9, 0.95]}}}\n") ==
+        outline("global_batch_size: 64\nmax_grad_norm: 1.0\nprecision: bf16-true\n"
+                "optimizer: {name: adamw, lr: 1e-4, beta1: 0.9, beta2: 0.95}\n"));
+}
+
+TEST_CASE("words: what stands beside words in another tool's map is refused by name", "[recipe]") {
+  CHECK(problems_of("trainer:\n  max_epochs: 3\n  strategy: ddp\n") ==
+        "r.yaml:3:3: trainer.strategy has no counterpart; docs/other-tools.md lists the words that are read");
+  CHECK(problems_of("fp16: {enabled: true, loss_scale: 0}\n") ==
+        "r.yaml:1:23: fp16.loss_scale has no counterpart; docs/other-tools.md lists the words that are read");
+}
+
+TEST_CASE("words: one key under two names is given twice", "[recipe]") {
+  CHECK(problems_of("micro_batch_size: 8\nbatch_size: 8\n") ==
+        "r.yaml:2:1: micro_batch_size is given twice, as micro_batch_size and as batch_size; the first is in "
+        "line 1");
+  CHECK(problems_of("batch_size: 8\nmicro_batch_size: 8\n") ==
+        "r.yaml:2:1: micro_batch_size is given twice, as batch_size and as micro_batch_size; the first is in "
+        "line 1");
+  CHECK(problems_of("tf32: true\nseed: 1\nbf16: true\n") ==
+        "r.yaml:3:1: precision is given twice, as tf32 and as bf16; the first is in line 1");
+  CHECK(problems_of("optimizer:\n  lr: 1\n  init_args: {lr: 2}\n") ==
+        "r.yaml:3:15: optimizer.lr is given twice, as optimizer.lr and as optimizer.init_args.lr; the first "
+        "is in "
+        "line 2");
+  CHECK(problems_of("fp16: false\nbf16: true\n").empty());
+}
+
+TEST_CASE("words: values that cannot be translated are refused with what is expected", "[recipe]") {
+  const auto [text, expected] = GENERATE(table<std::string, std::string>(
+      {{"max_duration: 9tok",
+        "r.yaml:1:15: max_duration is 9tok; expected epochs (10ep) or batches (1000ba); other units have no "
+        "counterpart (read as in Composer)"},
+       {"eval_interval: 5",
+        "r.yaml:1:16: eval_interval is 5; expected epochs (1ep) or batches (100ba); other units have no "
+        "counterpart (read as in Composer)"},
+       {"scheduler: {t_warmup: 1ep}",
+        "r.yaml:1:23: scheduler.t_warmup is 1ep; expected batches (100ba); other units have no "
+        "counterpart "
+        "(read as in Composer)"},
+       {"fp16: maybe",
+        "r.yaml:1:7: fp16 is maybe; expected true or false (read as in Hugging Face, Axolotl)"},
+       {"fp16: [true]",
+        "r.yaml:1:7: fp16 is a list; expected true or false (read as in Hugging Face, Axolotl)"},
+       {"num_train_epochs: 2.5",
+        "r.yaml:1:19: num_train_epochs is 2.5; expected a whole number (read as in Hugging Face)"},
+       {"logging_steps: 0.1",
+        "r.yaml:1:16: logging_steps is 0.1; expected a whole number (read as in Hugging Face, Axolotl)"},
+       {"max_epochs: -2",
+        "r.yaml:1:13: max_epochs is -2; expected a whole number, or -1 for no limit (read as in Lightning)"},
+       {"val_check_interval: 1.5",
+        "r.yaml:1:21: val_check_interval is 1.5; expected steps (100) or a part of an epoch (0.25) (read as "
+        "in "
+        "Lightning)"},
+       {"evals_per_epoch: 0",
+        "r.yaml:1:18: evals_per_epoch is 0; expected how often per epoch (4), from 1 to 1000000 (read as in "
+        "Axolotl)"},
+       {"check_val_every_n_epoch: x",
+        "r.yaml:1:26: check_val_every_n_epoch is x; expected whole epochs (2) (read as in Lightning)"},
+       {"trainer: {max_time: 01:02:03}",
+        "r.yaml:1:21: trainer.max_time is 01:02:03; expected DD:HH:MM:SS (read as in Lightning)"},
+       {"opt_betas: [0.9]", "r.yaml:1:12: opt_betas is a list; expected [beta1, beta2] (read as in timm)"},
+       {"clip_mode: agc", "r.yaml:1:12: clip_mode is agc; expected norm (read as in timm)"},
+       {"optim: {a: 1}", "r.yaml:1:8: optim is a map; expected a name (read as in Hugging Face)"},
+       {"optimizer: {type: [a]}",
+        "r.yaml:1:19: optimizer.type is a list; expected the path of a class (read as in DeepSpeed)"},
+       {"optimizer: {params: 3}",
+        "r.yaml:1:21: optimizer.params is 3; expected a map of keys (read as in DeepSpeed)"}}));
+  CHECK(problems_of(text) == expected);
+}
+
+TEST_CASE("words: what is put in later is moved, but not translated", "[recipe]") {
+  CHECK(tree_of("batch_size: ${env:B}\n") == outline("micro_batch_size: ${env:B}\n"));
+  CHECK(problems_of("bf16: ${env:B}\n") ==
+        "r.yaml:1:7: bf16 is ${env:B}; words are read before ${...} is put in; write precision in its place");
+  CHECK(problems_of("opt_betas: [0.9, '${env:B}']\n") ==
+        "r.yaml:1:12: opt_betas is a list; words are read before ${...} is put in; write optimizer.beta1 in "
+        "its "
+        "place");
+}
+
+TEST_CASE("words: a word has no place in what is not a map", "[recipe]") {
+  CHECK(problems_of("validation: 5\neval_steps: 10\n") ==
+        "r.yaml:2:1: eval_steps is read as validation.every, and validation in r.yaml:1:13 is not a map of "
+        "keys");
+  CHECK(tree_of("optimizer: ~\nlr: 1\n") == outline("optimizer: {lr: 1}\n"));
+}
+
+TEST_CASE("words: null values say nothing", "[recipe]") {
+  CHECK(tree_of("fp16:\nbf16: ~\noptimizer: {init_args: ~}\nmax_duration: ~\n") == "{optimizer: {}}");
+  CHECK(tree_of("clip_grad: ~\n") == "{max_grad_norm: ~}");
+}
+
+TEST_CASE("words: weight decay that is not multiplied by the learning rate is refused", "[recipe]") {
+  CHECK(problems_of("optimizer: {name: decoupled_adamw, weight_decay: 1e-5}\n") ==
+        "r.yaml:1:50: optimizer.weight_decay is 1e-5 of decoupled_adamw, which does not multiply it by lr; "
+        "expected name: adamw, and this number divided by lr");
+  CHECK(tree_of("optimizer: {name: decoupled_adamw, weight_decay: 0.0}\n") ==
+        outline("optimizer: {name: adamw, weight_decay: 0.0}\n"));
+}
+
+TEST_CASE("words: arguments of the command line are translated with their origin", "[recipe]") {
+  std::vector<Problem> problems;
+  std::vector<std::string> notices;
+  const Origin origin{"", 0, 0, "batch_size=8"};
+  Node root = read_value("{batch_size: 8}", origin, problems);
+  translate_words(root, problems, notices);
+  CHECK(text_of(problems).empty());
+  CHECK(notices ==
+        std::vector<std::string>{"argument batch_size=8: read `batch_size` as `micro_batch_size`"});
+  CHECK(root.find("micro_batch_size")->origin.text() == "argument batch_size=8");
+
+  Node twice = read_value("{batch_size: 8, per_device_train_batch_size: 4}", origin, problems);
+  translate_words(twice, problems, notices);
+  CHECK(text_of(problems) ==
+        "argument batch_size=8: micro_batch_size is given twice, as batch_size and as "
+        "per_device_train_batch_size");
+}
