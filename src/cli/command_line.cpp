@@ -1,46 +1,178 @@
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
+#include "cli/shipped_recipes.h"
+#include "run/plan.h"
 #include "run/run.h"
+#include "run/standard_output.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <functional>
 
 namespace gputrain::cli {
 namespace {
 
 constexpr const char* kExamples = R"(Examples:
-  gputrain run configs/quickstart.yaml
-  gputrain run configs/fashion-resnet18.yaml optimizer.lr=0.05 epochs=10
-  gputrain run recipe.yaml --restart --output-dir /scratch/try2
-  gputrain check recipe.yaml > resolved.yaml
+  gputrain recipes quickstart > mine.yaml
+  gputrain run mine.yaml
+  gputrain run mine.yaml optimizer.lr=0.05 epochs=10 ~max_grad_norm
+  gputrain run mine.yaml --restart --output-dir /scratch/try2
+  gputrain check mine.yaml
+  gputrain check mine.yaml --print > resolved.yaml
+  gputrain check mine.yaml --explain optimizer.lr
+  gputrain schema > recipe.schema.json
+  source <(gputrain completion bash)
   gputrain doctor
 
 Exit codes: 0 done, 1 internal error, 2 command line or recipe, 3 data, 4 out of memory, 5 loss or
 gradients not finite, 6 disk or output folder, 130 and 143 stopped by SIGINT and SIGTERM (or SIGHUP).)";
 
-struct RecipeArguments {
+// What can be written on the command line.
+struct Settings {
   run::Request request;
+  std::vector<std::string> set;
   std::vector<std::string> unset;
   std::string output_dir;
+  bool dry_run = false;
+  bool print = false;
+  std::string explain;
+  bool json = false;
+  std::string folder = ".";
+  bool markdown = false;
+  std::string shipped;
+  std::string shell;
 
   run::Request resolved() const {
     run::Request all = request;
+    all.arguments.insert(all.arguments.end(), set.begin(), set.end());
     for (const std::string& key : unset) all.arguments.push_back("~" + key);
     if (!output_dir.empty()) all.arguments.push_back("output_dir=" + output_dir);
     return all;
   }
 };
 
-void add_recipe_arguments(CLI::App& command, RecipeArguments& arguments) {
-  command.add_option("recipe", arguments.request.recipe, "recipe to read (YAML)")->required();
-  command.add_option("overrides", arguments.request.arguments,
-                     "key=value sets a key of the recipe (optimizer.lr=0.05), ~key removes one");
-  command.add_option("--unset", arguments.unset, "remove a key of the recipe")
+// A command and what it does once the command line is read.
+struct Command {
+  CLI::App* app;
+  std::function<ExitCode()> start;
+};
+
+std::function<ExitCode()> then_done(std::function<void()> work) {
+  return [work = std::move(work)] {
+    work();
+    return ExitCode::kDone;
+  };
+}
+
+void add_recipe_arguments(CLI::App& command, Settings& settings) {
+  command.add_option("recipe", settings.request.recipe, "recipe to read (YAML)")
+      ->required()
+      ->type_name("FILE");
+  command
+      .add_option("overrides", settings.request.arguments,
+                  "key=value sets a key of the recipe (optimizer.lr=0.05), ~key removes one")
+      ->type_name("KEY=VALUE");
+  command.add_option("--set", settings.set, "the same as key=value")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--unset", settings.unset, "the same as ~key")
       ->type_name("KEY")
       ->allow_extra_args(false);
-  command.add_option("--output-dir", arguments.output_dir, "the same as output_dir=FOLDER")
+  command.add_option("--output-dir", settings.output_dir, "the same as output_dir=FOLDER")
       ->type_name("FOLDER");
+}
+
+Command add_run(CLI::App& app, Settings& settings) {
+  CLI::App* command = app.add_subcommand("run", "train a recipe");
+  add_recipe_arguments(*command, settings);
+  command->add_flag("--restart", settings.request.restart,
+                    "move an earlier run of the same folder aside, and begin anew");
+  command->add_flag("--dry-run", settings.dry_run, "only check, as `gputrain check` does");
+  return {command, [&settings] {
+            if (!settings.dry_run) return run::run(settings.resolved());
+            run::check(settings.resolved());
+            return ExitCode::kDone;
+          }};
+}
+
+Command add_check(CLI::App& app, Settings& settings) {
+  CLI::App* command =
+      app.add_subcommand("check", "read a recipe, open its data, build its model; train nothing");
+  add_recipe_arguments(*command, settings);
+  CLI::Option* print = command->add_flag("--print", settings.print,
+                                         "only print the recipe with every value and where it comes from");
+  command
+      ->add_option("--explain", settings.explain,
+                   "only say what a key means, may be, and is in this recipe (optimizer.lr)")
+      ->type_name("KEY")
+      ->excludes(print);
+  return {command, then_done([&settings] {
+            if (settings.print) return run::print_resolved(settings.resolved());
+            if (!settings.explain.empty()) return run::explain(settings.resolved(), settings.explain);
+            run::check(settings.resolved());
+          })};
+}
+
+Command add_doctor(CLI::App& app, Settings& settings) {
+  CLI::App* command = app.add_subcommand("doctor", "what is there, and whether it will train");
+  command->add_flag("--json", settings.json, "findings and environment as JSON");
+  command->add_option("--output-dir", settings.folder, "where runs will be written, for its free space")
+      ->type_name("FOLDER");
+  return {command, [&settings] { return doctor(settings.json, settings.folder); }};
+}
+
+Command add_recipes(CLI::App& app, Settings& settings) {
+  CLI::App* command = app.add_subcommand("recipes", "list the recipes that ship, or print one");
+  CLI::Option* name =
+      command->add_option("name", settings.shipped, "recipe to print to stdout")->type_name("NAME");
+  command->add_flag("--json", settings.json, "the list as JSON")->excludes(name);
+  return {command, then_done([&settings] {
+            if (settings.shipped.empty()) return list_recipes(settings.json);
+            print_recipe(settings.shipped);
+          })};
+}
+
+Command add_schema(CLI::App& app, Settings& settings) {
+  CLI::App* command = app.add_subcommand("schema", "print the JSON Schema of the recipe, for editors");
+  command->add_flag("--markdown", settings.markdown, "a page with every key instead (docs/recipe.md)");
+  return {command, then_done([&settings] { schema(settings.markdown); })};
+}
+
+// What --help shows of a command.
+CommandSummary summary(const CLI::App& command, const std::string& name) {
+  CommandSummary all{name, {}, {}, ""};
+  for (const CLI::Option* option : command.get_options()) {
+    const bool takes_one = option->get_expected_max() == 1;
+    const std::string placeholder = option->get_expected_max() == 0 ? "" : option->get_type_name();
+    if (!option->get_positional()) {
+      for (const std::string& long_name : option->get_lnames()) {
+        all.options.push_back({"--" + long_name, placeholder});
+      }
+    } else if (takes_one) {
+      all.places.push_back(placeholder);
+    } else {
+      all.rest = placeholder;
+    }
+  }
+  return all;
+}
+
+void print_completion(const CLI::App& app, const std::string& shell) {
+  std::vector<CommandSummary> commands{summary(app, "")};
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    commands.push_back(summary(*command, command->get_name()));
+  }
+  std::vector<std::string> recipes;
+  for (const ShippedRecipe& recipe : shipped_recipes()) recipes.push_back(recipe.name);
+  run::to_stdout(completion_script(shell, commands, run::catalogue(), recipes));
+}
+
+Command add_completion(CLI::App& app, Settings& settings) {
+  CLI::App* command = app.add_subcommand("completion", "print what makes a shell complete gputrain's words");
+  command->add_option("shell", settings.shell, "bash or zsh")->required()->type_name("SHELL");
+  return {command, then_done([&app, &settings] { print_completion(app, settings.shell); })};
 }
 
 void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
@@ -62,25 +194,10 @@ ExitCode run_command_line(int argc, char** argv) {
   app.set_version_flag("--version", "gputrain " GPUTRAIN_VERSION);
   app.footer(kExamples);
   app.require_subcommand(1);
-
-  RecipeArguments recipe;
-  bool dry_run = false;
-  CLI::App* run_command = app.add_subcommand("run", "train a recipe");
-  add_recipe_arguments(*run_command, recipe);
-  run_command->add_flag("--restart", recipe.request.restart,
-                        "move an earlier run of the same folder aside, and begin anew");
-  run_command->add_flag("--dry-run", dry_run, "only check, as `gputrain check` does");
-
-  CLI::App* check_command =
-      app.add_subcommand("check", "read a recipe, open its data, build its model; train nothing");
-  add_recipe_arguments(*check_command, recipe);
-
-  bool json = false;
-  std::string folder = ".";
-  CLI::App* doctor_command = app.add_subcommand("doctor", "what is there, and whether it will train");
-  doctor_command->add_flag("--json", json, "findings and environment as JSON");
-  doctor_command->add_option("--output-dir", folder, "where runs will be written, for its free space")
-      ->type_name("FOLDER");
+  Settings settings;
+  const std::vector<Command> commands{add_run(app, settings),     add_check(app, settings),
+                                      add_recipes(app, settings), add_schema(app, settings),
+                                      add_doctor(app, settings),  add_completion(app, settings)};
 
   refuse_unknown_command(app, argc, argv);
   try {
@@ -92,10 +209,8 @@ ExitCode run_command_line(int argc, char** argv) {
     app.exit(error);
     return ExitCode::kDone;
   }
-  if (doctor_command->parsed()) return doctor(json, folder);
-  if (run_command->parsed() && !dry_run) return run::run(recipe.resolved());
-  run::check(recipe.resolved());
-  return ExitCode::kDone;
+  const auto is_chosen = [](const Command& command) { return command.app->parsed(); };
+  return std::find_if(commands.begin(), commands.end(), is_chosen)->start();
 }
 
 }  // namespace gputrain::cli

@@ -259,8 +259,8 @@ TEST_CASE("mistakes: the command line", "[cli]") {
   CHECK_THAT(bare.err, ContainsSubstring("gputrain: recipe is required; gputrain --help"));
   const Outcome unknown = shop.gputrain({"chekc", "recipe.yaml"});
   CHECK(unknown.exit_code == 2);
-  CHECK_THAT(unknown.err,
-             ContainsSubstring("chekc is no command; expected run, check or doctor; did you mean check?"));
+  CHECK_THAT(unknown.err, ContainsSubstring("chekc is no command; expected run, check, recipes, schema, "
+                                            "doctor or completion; did you mean check?"));
   CHECK(shop.gputrain({"run", "recipe.yaml", "--fast"}).exit_code == 2);
   const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "optimizer.lr=-1"});
   CHECK(outcome.exit_code == 2);
