@@ -6,7 +6,7 @@ build_packages=(
   libyaml-cpp-dev libcli11-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libprotozero-dev zlib1g-dev
   dataset-fashion-mnist
 )
-test_packages=(catch2 python3 python3-venv)
+test_packages=(catch2 python3 python3-venv zsh)
 
 missing_packages() {
   local package

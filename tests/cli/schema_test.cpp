@@ -196,6 +196,9 @@ TEST_CASE("schema: judges recipes as the program does", "[cli][python]") {
   accepts(good + "device: cuda:1");
   accepts(good + "name: 2024");
   refuses(good + "lr: 0.1");
+  accepts("base: a.yaml");
+  accepts("base: [a.yaml, b.yaml]\noptimizer: { beta1: 0.5 }");
+  refuses("base: { a: 1 }");
   CHECK(cases.wrong() == "");
 }
 

@@ -47,7 +47,7 @@ test_the_tests_need_catch2_and_a_virtual_environment_besides() {
   stub dpkg-query 'exit 1'
   run test --dry-run
   expect_status 0
-  expect_said "dataset-fashion-mnist catch2 python3 python3-venv"
+  expect_said "dataset-fashion-mnist catch2 python3 python3-venv zsh"
 }
 
 test_a_failing_apt_stops_with_a_message() {
