@@ -134,7 +134,7 @@ TEST_CASE("check --explain: says what a key means, and where its value comes fro
   CHECK_THAT(both.err, ContainsSubstring("excludes"));
 }
 
-TEST_CASE("--set: the same as key=value, and it may stand before the recipe", "[cli]") {
+TEST_CASE("check --set: the same as key=value, and it may stand before the recipe", "[cli]") {
   const Workshop shop;
   const Outcome bare = shop.gputrain({"check", "recipe.yaml", "seed=7", "optimizer.lr=0.2", "--print"});
   REQUIRE(bare.exit_code == 0);
