@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/shipped_recipes.h"
+#include "recipe/write.h"
 #include "run/plan.h"
 #include "run/run.h"
 #include "run/standard_output.h"
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 namespace gputrain::cli {
 namespace {
@@ -32,9 +34,6 @@ gradients not finite, 6 disk or output folder, 130 and 143 stopped by SIGINT and
 // What can be written on the command line.
 struct Settings {
   run::Request request;
-  std::vector<std::string> set;
-  std::vector<std::string> unset;
-  std::string output_dir;
   bool dry_run = false;
   bool print = false;
   std::string explain;
@@ -43,14 +42,6 @@ struct Settings {
   bool markdown = false;
   std::string shipped;
   std::string shell;
-
-  run::Request resolved() const {
-    run::Request all = request;
-    all.arguments.insert(all.arguments.end(), set.begin(), set.end());
-    for (const std::string& key : unset) all.arguments.push_back("~" + key);
-    if (!output_dir.empty()) all.arguments.push_back("output_dir=" + output_dir);
-    return all;
-  }
 };
 
 // A command and what it does once the command line is read.
@@ -66,22 +57,49 @@ std::function<ExitCode()> then_done(std::function<void()> work) {
   };
 }
 
+// Options that change the recipe, and how each is written as an argument of recipe::load_recipe.
+struct Change {
+  const char* option;
+  const char* placeholder;
+  const char* meaning;
+  std::string (*argument)(const std::string& value);
+};
+
+const std::vector<Change>& changes() {
+  static const std::vector<Change> all = {
+      {"overrides", "KEY=VALUE", "key=value sets a key of the recipe (optimizer.lr=0.05), ~key removes one",
+       [](const std::string& value) { return value; }},
+      {"--set", "KEY=VALUE", "the same as key=value", [](const std::string& value) { return value; }},
+      {"--unset", "KEY", "the same as ~key", [](const std::string& value) { return "~" + value; }},
+      // A folder may be called what YAML takes for a list or for nothing.
+      {"--output-dir", "FOLDER", "the same as output_dir=FOLDER",
+       [](const std::string& value) { return "output_dir=" + recipe::scalar_text(value); }}};
+  return all;
+}
+
 void add_recipe_arguments(CLI::App& command, Settings& settings) {
   command.add_option("recipe", settings.request.recipe, "recipe to read (YAML)")
       ->required()
       ->type_name("FILE");
-  command
-      .add_option("overrides", settings.request.arguments,
-                  "key=value sets a key of the recipe (optimizer.lr=0.05), ~key removes one")
-      ->type_name("KEY=VALUE");
-  command.add_option("--set", settings.set, "the same as key=value")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  command.add_option("--unset", settings.unset, "the same as ~key")
-      ->type_name("KEY")
-      ->allow_extra_args(false);
-  command.add_option("--output-dir", settings.output_dir, "the same as output_dir=FOLDER")
-      ->type_name("FOLDER");
+  for (const Change& change : changes()) {
+    CLI::Option* option = command.add_option(change.option, change.meaning);
+    option->type_name(change.placeholder)->expected(option->get_positional() ? -1 : 1);
+    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    if (!option->get_positional()) option->allow_extra_args(false);
+  }
+}
+
+// The recipe's arguments in the order in which they were typed: the last one wins.
+run::Request with_arguments(run::Request request, const CLI::App& command) {
+  std::map<const CLI::Option*, std::size_t> taken;
+  for (const CLI::Option* option : command.parse_order()) {
+    const auto change = std::find_if(changes().begin(), changes().end(), [&](const Change& one) {
+      return option == command.get_option_no_throw(one.option);
+    });
+    if (change == changes().end()) continue;
+    request.arguments.push_back(change->argument(option->results().at(taken[option]++)));
+  }
+  return request;
 }
 
 Command add_run(CLI::App& app, Settings& settings) {
@@ -90,9 +108,10 @@ Command add_run(CLI::App& app, Settings& settings) {
   command->add_flag("--restart", settings.request.restart,
                     "move an earlier run of the same folder aside, and begin anew");
   command->add_flag("--dry-run", settings.dry_run, "only check, as `gputrain check` does");
-  return {command, [&settings] {
-            if (!settings.dry_run) return run::run(settings.resolved());
-            run::check(settings.resolved());
+  return {command, [&settings, command] {
+            const run::Request request = with_arguments(settings.request, *command);
+            if (!settings.dry_run) return run::run(request);
+            run::check(request);
             return ExitCode::kDone;
           }};
 }
@@ -103,15 +122,15 @@ Command add_check(CLI::App& app, Settings& settings) {
   add_recipe_arguments(*command, settings);
   CLI::Option* print = command->add_flag("--print", settings.print,
                                          "only print the recipe with every value and where it comes from");
-  command
-      ->add_option("--explain", settings.explain,
-                   "only say what a key means, may be, and is in this recipe (optimizer.lr)")
-      ->type_name("KEY")
-      ->excludes(print);
-  return {command, then_done([&settings] {
-            if (settings.print) return run::print_resolved(settings.resolved());
-            if (!settings.explain.empty()) return run::explain(settings.resolved(), settings.explain);
-            run::check(settings.resolved());
+  CLI::Option* explain =
+      command->add_option("--explain", settings.explain,
+                          "only say what a key means, may be, and is in this recipe (optimizer.lr)");
+  explain->type_name("KEY")->excludes(print);
+  return {command, then_done([&settings, command, explain] {
+            const run::Request request = with_arguments(settings.request, *command);
+            if (settings.print) return run::print_resolved(request);
+            if (explain->count() > 0) return run::explain(request, settings.explain);
+            run::check(request);
           })};
 }
 

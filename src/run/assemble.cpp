@@ -26,8 +26,9 @@ bool is_channels_last(const recipe::Recipe& recipe, at::Device device) {
 // Tries the parts of a run one after the other, so that what is wrong with all of them is told at once.
 class Attempts {
  public:
-  explicit Attempts(Plan plan)
-      : plan_(std::move(plan)), code_(plan_.problems.empty() ? ExitCode::kData : ExitCode::kUsage) {}
+  explicit Attempts(Plan plan) : plan_(std::move(plan)) {
+    if (!plan_.problems.empty()) code_ = ExitCode::kUsage;
+  }
 
   // Whether `build` came to its end.
   template <class Build>
@@ -36,20 +37,23 @@ class Attempts {
       build();
       return true;
     } catch (const SettingError& error) {
-      plan_.problems.push_back(located(error, plan_.root));
-      code_ = ExitCode::kUsage;
+      add(located(error, plan_.root), ExitCode::kUsage);
     } catch (const Error& error) {
-      if (error.code() != ExitCode::kData) throw;
-      plan_.problems.push_back({{}, error.what()});
+      add({{}, error.what()}, error.code());
     }
     return false;
   }
 
-  void refuse_problems() const { run::refuse_problems(plan_, code_); }
+  void refuse_problems() const { run::refuse_problems(plan_, code_.value_or(ExitCode::kUsage)); }
 
  private:
+  void add(recipe::Problem problem, ExitCode code) {
+    plan_.problems.push_back(std::move(problem));
+    if (!code_ || code == ExitCode::kUsage) code_ = code;
+  }
+
   Plan plan_;
-  ExitCode code_;
+  std::optional<ExitCode> code_;  // of the first problem, or kUsage where any has it
 };
 
 train::TrainOptions train_options(const recipe::Recipe& recipe) {
@@ -175,14 +179,21 @@ std::int64_t weights_bytes(const nn::Module& model) {
   return bytes;
 }
 
-void resolve(Plan& plan) {
+void resolve(Plan& plan, Purpose purpose) {
   recipe::Recipe& recipe = plan.recipe;
   const bool automatic = recipe.device == "auto";
   at::Device device(at::kCPU);
+  bool is_there = true;
   try {
     device = device::choose_device(recipe.device);
   } catch (const SettingError& error) {
-    plan.problems.push_back(located(error, plan.root));
+    is_there = false;
+    const recipe::Problem problem = located(error, plan.root);
+    if (purpose == Purpose::kTrain) {
+      plan.problems.push_back(problem);
+    } else {
+      plan.notices.push_back(recipe::text_of({problem}));
+    }
   }
   if (automatic && device.is_cpu()) {
     const device::CudaState cuda = device::cuda_state();
@@ -190,9 +201,9 @@ void resolve(Plan& plan) {
       plan.notices.push_back("training on the CPU: " + device::why_no_gpu(cuda).value_or(""));
     }
   }
-  recipe.device = device.str();
+  if (is_there) recipe.device = device.str();
   if (recipe.precision == recipe::Precision::kAuto) recipe.precision = recipe::Precision::kFp32;
-  if (device.is_cpu()) report_inactive(plan);
+  if (is_there && device.is_cpu()) report_inactive(plan);
   if (!recipe.validation.micro_batch_size) recipe.validation.micro_batch_size = recipe.micro_batch_size;
   if (!recipe.cuda.channels_last) recipe.cuda.channels_last = true;
   // Off: autotuning took 8 to 57 s before the first step of a ResNet-50 and doubled its peak of memory
@@ -200,7 +211,7 @@ void resolve(Plan& plan) {
   if (!recipe.cuda.cudnn_benchmark) recipe.cuda.cudnn_benchmark = false;
 }
 
-Assembly assemble(const Plan& plan) {
+Assembly assemble(const Plan& plan, const std::vector<std::function<void(const Assembly&)>>& also) {
   const recipe::Recipe& recipe = plan.recipe;
   Assembly made;
   made.options = train_options(recipe);
@@ -212,6 +223,7 @@ Assembly assemble(const Plan& plan) {
 
   Attempts attempt(plan);
   build_parts(plan, made, attempt);
+  for (const auto& look : also) attempt([&] { look(made); });
   attempt.refuse_problems();
 
   append(made.notices, made.data.notices);

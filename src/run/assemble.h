@@ -3,6 +3,7 @@
 #include "run/plan.h"
 #include "train/trainer.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,15 +27,17 @@ struct Assembly {
 };
 
 // Replaces what is `auto` in the recipe by what it means on this machine, without starting a GPU. A device
-// that is not there is one more problem of the plan.
-void resolve(Plan& plan);
+// that is not there is one more problem of the plan; where nothing is to be trained, as on the login node of
+// a cluster, it is a notice, and stays as it was written.
+enum class Purpose { kTrain, kLook };
+void resolve(Plan& plan, Purpose purpose);
 
 // What the weights take on disk.
 std::int64_t weights_bytes(const nn::Module& model);
 
 // Opens the data, builds the model and what trains it, on the device of a resolved plan. Writes nothing.
-// Throws Error with the plan's problems and those of all parts: kUsage (device, settings), kData (data files
-// alone).
-Assembly assemble(const Plan& plan);
+// Each of `also` looks at more of what was made. Throws Error with the plan's problems, those of all parts
+// and what these throw: kUsage where a setting is wrong, else the code of the first of them.
+Assembly assemble(const Plan& plan, const std::vector<std::function<void(const Assembly&)>>& also = {});
 
 }  // namespace gputrain::run

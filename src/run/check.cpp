@@ -4,12 +4,14 @@
 #include "base/units.h"
 #include "run/assemble.h"
 #include "run/flops.h"
+#include "run/output.h"
 #include "run/run.h"
 #include "run/run_dir.h"
 #include "run/standard_output.h"
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <utility>
@@ -29,13 +31,18 @@ std::vector<std::pair<std::string, std::int64_t>> parameters_by_part(const nn::M
   return parts;
 }
 
-// "8.18 billion", "77.4 million"
+// "8.18 billion", "77.4 million", "71,168"
 std::string operations(std::int64_t count) {
-  std::array<char, 32> text{};
-  const bool is_large = count >= 1'000'000'000;
-  std::snprintf(text.data(), text.size(), is_large ? "%.3g billion" : "%.3g million",
-                static_cast<double>(count) / (is_large ? 1e9 : 1e6));
-  return text.data();
+  const std::array<std::pair<double, const char*>, 3> units{
+      {{1e12, "trillion"}, {1e9, "billion"}, {1e6, "million"}}};
+  for (const auto& [size, name] : units) {
+    const double number = static_cast<double>(count) / size;
+    if (number < 0.9995) continue;  // rounds to less than 1
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), number < 999.5 ? "%.3g %s" : "%.0f %s", number, name);
+    return text.data();
+  }
+  return format_count(count);
 }
 
 std::string sizes(const Assembly& made) {
@@ -63,14 +70,23 @@ std::string sizes(const Assembly& made) {
 void check(const Request& request) {
   check_faults();
   Plan plan = read_plan(request.recipe, request.arguments);
-  resolve(plan);
-  std::optional<RunDir> folder;
-  if (plan.problems.empty()) folder.emplace(plan.recipe.output_dir, plan, request.restart);
-  const std::string resolved = plan.problems.empty() ? plan.resolved() : "";
+  if (plan.root.kind != recipe::Node::Kind::kMap) refuse_problems(plan);  // there is nothing to look at
+  resolve(plan, Purpose::kLook);
+  const Plan as_written = plan;
   // A GPU may be busy with another run, and nothing here needs one.
   plan.recipe.device = "cpu";
-  const Assembly made = assemble(plan);
-  to_stdout(resolved);
+  const std::filesystem::path path = plan.recipe.output_dir;
+  std::optional<RunDir> folder;
+  const auto look_at_folder = [&](const Assembly&) {
+    // Whether the run there is this one can be told of a whole recipe only.
+    if (plan.problems.empty()) folder.emplace(path, as_written, request.restart);
+  };
+  const auto look_at_trace = [&](const Assembly&) { check_trace(plan.recipe.logging, path); };
+  const auto look_at_space = [&](const Assembly& parts) {
+    if (parts.model) check_space(*parts.model, path);
+  };
+  const Assembly made = assemble(plan, {look_at_folder, look_at_trace, look_at_space});
+  to_stdout(as_written.resolved());
   for (const std::string& notice : made.notices) std::cerr << "note: " << notice << "\n";
   if (folder->finished()) std::cerr << "note: " << plan.recipe.output_dir << " holds this run, finished\n";
   std::cerr << sizes(made);
@@ -78,7 +94,7 @@ void check(const Request& request) {
 
 void print_resolved(const Request& request) {
   Plan plan = read_plan(request.recipe, request.arguments);
-  resolve(plan);
+  resolve(plan, Purpose::kLook);
   refuse_problems(plan);
   to_stdout(plan.resolved());
   for (const std::string& notice : plan.notices) std::cerr << "note: " << notice << "\n";

@@ -74,7 +74,7 @@ std::string default_of(const Plan& plan, const Key& key) {
 
 void explain(const Request& request, const std::string& written) {
   Plan plan = read_plan(request.recipe, request.arguments);
-  resolve(plan);
+  resolve(plan, Purpose::kLook);
   refuse_problems(plan);
   const std::string path = recipe::canonical(written);
   const std::vector<Key> keys = plan.keys();

@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "base/stop_flag.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "device/device.h"
 #include "device/environment.h"
 #include "device/memory.h"
@@ -13,6 +12,7 @@
 #include "report/summary.h"
 #include "report/terminal_sink.h"
 #include "run/assemble.h"
+#include "run/output.h"
 #include "run/run_dir.h"
 #include "state/safetensors.h"
 #include "train/stopwatch.h"
@@ -21,15 +21,12 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 
 namespace fs = std::filesystem;
 
 namespace gputrain::run {
 namespace {
-
-constexpr const char* kWeightsFile = "model.safetensors";
 
 // Opens the sinks that the recipe asks for; adds what they write to `written`.
 void add_file_sinks(const recipe::Logging& logging, const fs::path& folder, report::Fanout& sinks,
@@ -93,16 +90,6 @@ void salvage(const nn::Module& model, const fs::path& folder, std::int64_t steps
   attempt([&] { save_weights(model, folder, weights_metadata(steps)); });
 }
 
-void check_space(const nn::Module& model, const fs::path& folder) {
-  const std::int64_t needed = weights_bytes(model);
-  const std::int64_t free = free_space(folder);
-  if (free >= needed) return;
-  throw Error(
-      ExitCode::kFileSystem,
-      concat(folder.string(), ": the weights need ", format_bytes(needed), ", and ", format_bytes(free),
-             " are free there; make room, or train elsewhere with output_dir=FOLDER"));
-}
-
 ExitCode exit_code(train::StopReason reason) {
   switch (reason) {
     case train::StopReason::kNotFinite:
@@ -114,23 +101,6 @@ ExitCode exit_code(train::StopReason reason) {
     default:
       return ExitCode::kDone;
   }
-}
-
-// Refuses a trace that would take the place of a file of the run, or of one elsewhere.
-void check_trace(const recipe::Logging& logging, const fs::path& folder) {
-  if (!logging.trace) return;
-  const fs::path file = (folder / *logging.trace).lexically_normal();
-  const fs::path inside = file.lexically_relative(folder.lexically_normal());
-  const std::set<fs::path> taken = {"recipe.yaml", kResolvedFile, "env.json", "train.log",  "metrics.jsonl",
-                                    "metrics.csv", "evals.csv",   "tb",       kWeightsFile, kSummaryFile,
-                                    ".lock",       ".",           ""};
-  std::error_code ignored;
-  const bool elsewhere = inside.empty() || *inside.begin() == "..";
-  if (elsewhere ? !fs::is_regular_file(file, ignored) : taken.count(*inside.begin()) == 0) return;
-  throw SettingError(
-      "logging.trace",
-      concat("is ", *logging.trace, elsewhere ? ", which exists already" : ", a file of the run itself",
-             "; choose another name"));
 }
 
 std::optional<train::Trace> open_trace(const recipe::Logging& logging, const fs::path& folder) {
@@ -171,7 +141,7 @@ ExitCode run(const Request& request) {
   const StopFlag stop;
   device::install_counting_allocator();
   Plan plan = read_plan(request.recipe, request.arguments);
-  resolve(plan);
+  resolve(plan, Purpose::kTrain);
   refuse_problems(plan);
   const fs::path path = plan.recipe.output_dir;
   RunDir folder(path, plan, request.restart);

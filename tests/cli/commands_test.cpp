@@ -143,6 +143,54 @@ TEST_CASE("check --set: the same as key=value, and it may stand before the recip
   CHECK(named.out == bare.out);
 }
 
+TEST_CASE("check: arguments hold in the order they were typed, whichever way", "[cli]") {
+  const Workshop shop;
+  const auto seed = [&](const std::vector<std::string>& arguments) {
+    std::vector<std::string> command{"check", "recipe.yaml", "--print"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const Outcome outcome = shop.gputrain(command);
+    std::smatch found;
+    return std::regex_search(outcome.out, found, std::regex("\nseed: (\\d+)")) ? found[1].str() : outcome.err;
+  };
+  CHECK(seed({"seed=1", "--set", "seed=2"}) == "2");
+  CHECK(seed({"--set", "seed=2", "seed=3"}) == "3");
+  CHECK(seed({"seed=2", "--unset", "seed", "--set", "seed=4"}) == "4");
+  CHECK(seed({"seed=2", "--unset", "seed"}) == "1");
+}
+
+TEST_CASE("check: a folder may be called what YAML would not take for text", "[cli]") {
+  const Workshop shop;
+  for (const std::string folder : {"[x", "~", "null", "a: b", "1"}) {
+    const Outcome outcome = shop.gputrain({"check", "recipe.yaml", "--print", "--output-dir", folder});
+    CAPTURE(folder, outcome.err);
+    CHECK(outcome.exit_code == 0);
+    shop.write("resolved.yaml", outcome.out);
+    CHECK(without_comments(shop.gputrain({"check", "resolved.yaml", "--print"}).out) ==
+          without_comments(outcome.out));
+  }
+}
+
+TEST_CASE("check: a GPU that is not there is a note, since nothing is trained", "[cli]") {
+  const Workshop shop;
+  const Outcome outcome = shop.gputrain({"check", "recipe.yaml", "device=cuda:7"});
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, ContainsSubstring("device: cuda:7"));
+  CHECK_THAT(outcome.err, ContainsSubstring("note: argument device=cuda:7: device is cuda:7, but "));
+}
+
+TEST_CASE("check: what a run would refuse of its folder and trace is told with the rest", "[cli]") {
+  const Workshop shop;
+  std::filesystem::create_directories(shop.folder / "full");
+  shop.write("full/file.txt", "x");
+  const Outcome outcome = shop.gputrain(
+      {"check", "recipe.yaml", "output_dir=full", "logging.trace=metrics.jsonl", "data.path=missing.txt"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, ContainsSubstring("gputrain: recipe.yaml: 3 problems\n"));
+  CHECK_THAT(outcome.err, ContainsSubstring("full: holds files, but no run"));
+  CHECK_THAT(outcome.err, ContainsSubstring("logging.trace is metrics.jsonl, a file of the run itself"));
+  CHECK_THAT(outcome.err, ContainsSubstring("missing.txt"));
+}
+
 TEST_CASE("run --dry-run: checks and writes nothing", "[cli]") {
   const Workshop shop;
   const auto before = shop.listing();

@@ -90,6 +90,33 @@ TEST_CASE("mistakes: a recipe that is missing, or a folder", "[cli]") {
   CHECK_THAT(folder.err, ContainsSubstring("folder"));
 }
 
+TEST_CASE("mistakes: a recipe that cannot be read is told by every command, and nothing is written",
+          "[cli]") {
+  const Workshop shop;
+  shop.write("empty.yaml", "");
+  shop.write("two.yaml", "a: 1\n---\nb: 2\n");
+  shop.write("space.yaml", "lr:0.1\n");
+  shop.write("bytes.yaml", "a: \xff\n");
+  shop.write("deep.yaml", std::string(10'000, '['));
+  shop.write("large.yaml", std::string(10 << 20, '#'));
+  const auto before = shop.listing();
+  for (const std::string recipe : {"missing.yaml", "/", "empty.yaml", "two.yaml", "space.yaml", "bytes.yaml",
+                                   "deep.yaml", "large.yaml"}) {
+    for (const std::vector<std::string>& further :
+         std::vector<std::vector<std::string>>{{}, {"--print"}, {"--explain", "seed"}}) {
+      std::vector<std::string> command{"check", recipe};
+      command.insert(command.end(), further.begin(), further.end());
+      const Outcome outcome = shop.gputrain(command);
+      CAPTURE(recipe, further, outcome.err);
+      CHECK(outcome.exit_code == 2);
+      CHECK_THAT(outcome.err, ContainsSubstring("gputrain: " + recipe + ": 1 problem\n"));
+    }
+    CHECK(shop.gputrain({"run", recipe}).exit_code == 2);
+    CHECK(shop.gputrain({"run", recipe, "--dry-run"}).exit_code == 2);
+  }
+  CHECK(shop.listing() == before);
+}
+
 TEST_CASE("mistakes: an output folder that is a file, or cannot be made", "[cli]") {
   const Workshop shop;
   shop.write("taken", "something of value");

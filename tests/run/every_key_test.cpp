@@ -157,8 +157,7 @@ TEST_CASE("every key: misspelt", "[run]") {
     CHECK_THAT(said, ContainsSubstring(place_at(written.line, key_column(place)) +
                                        (place.parent().empty() ? wrong : place.parent() + "." + wrong) +
                                        " is not a key of "));
-    CHECK_THAT(said, ContainsSubstring(place.name()));
-    if (place.name().size() > 3) CHECK_THAT(said, ContainsSubstring("did you mean"));
+    if (place.name().size() > 3) CHECK_THAT(said, ContainsSubstring("did you mean " + place.name()));
   }
 }
 
