@@ -20,8 +20,9 @@ constexpr std::ptrdiff_t kDeepest = 64;
 
 struct Change {
   Origin origin;
-  std::string path;          // as typed; of a deletion with words translated
-  std::optional<Node> tree;  // what a file would hold, words translated; absent: deletes
+  std::string path;               // as typed
+  std::optional<Node> tree;       // what a file would hold, words translated; absent: deletes
+  std::vector<std::string> keys;  // of ours, what a deletion is about
 };
 
 bool is_path(std::string_view path) {
@@ -61,23 +62,14 @@ Node tree_of(std::string_view path, Node value) {
   return value;
 }
 
-// The path of the only key in a tree; `path` where a word became several keys.
-std::string only_path(const Node& tree, const std::string& path) {
-  std::vector<std::string> parts;
-  for (const Node* node = &tree; node->kind == Node::Kind::kMap; node = &node->map.front().value) {
-    if (node->map.size() != 1) return path;
-    parts.push_back(canonical(node->map.front().key.scalar));
+// The keys of ours that a deletion is about.
+std::vector<std::string> keys_to_delete(const Change& change, std::vector<std::string>& notices) {
+  std::vector<std::string> keys = our_keys(change.path);
+  if (keys != std::vector<std::string>{change.path}) {
+    const std::string text = concat("read `", change.path, "` as `", join(keys, "`, `", "` and `"), '`');
+    notices.push_back(text_of({{change.origin, text}}));
   }
-  return join(parts, ".");
-}
-
-std::string translated(const std::string& path, const Origin& origin, std::vector<std::string>& notices) {
-  Node value;
-  value.origin = origin;
-  Node tree = tree_of(path, std::move(value));
-  std::vector<Problem> about_the_value;  // there is none
-  translate_words(tree, about_the_value, notices);
-  return only_path(tree, path);
+  return keys;
 }
 
 std::vector<Change> read_changes(const std::vector<std::string>& arguments, std::vector<Problem>& problems,
@@ -98,7 +90,7 @@ std::vector<Change> read_changes(const std::vector<std::string>& arguments, std:
       continue;
     }
     if (deletes) {
-      change.path = translated(change.path, change.origin, notices);
+      change.keys = keys_to_delete(change, notices);
     } else {
       const std::string_view value = std::string_view(argument).substr(equals + 1);
       change.tree = tree_of(change.path, read_value(value, change.origin, problems));
@@ -157,21 +149,27 @@ bool is_blocked(const Node& root, const Change& change, std::vector<Problem>& pr
   return false;
 }
 
-void unset(Node& root, const Change& change, std::vector<Problem>& problems) {
-  const std::size_t dot = change.path.rfind('.');
-  const std::string parent_path = dot == std::string::npos ? "" : change.path.substr(0, dot);
-  const std::string key = change.path.substr(dot + 1);  // npos + 1 is 0
+// Whether there was such a key.
+bool erase(Node& root, const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  const std::string parent_path = dot == std::string::npos ? "" : path.substr(0, dot);
+  const std::string key = path.substr(dot + 1);  // npos + 1 is 0
   // find_path() does not change the tree, and neither is root const.
   Node* parent = const_cast<Node*>(find_path(root, parent_path));
-  if (parent == nullptr || parent->find(key) == nullptr) {
-    const std::string guess = nearest_path(root, change.path);
-    problems.push_back({change.origin, concat("the recipe does not set ", change.path,
-                                              guess.empty() ? "" : concat("; did you mean ", guess, '?'))});
-    return;
-  }
+  if (parent == nullptr || parent->find(key) == nullptr) return false;
   std::vector<Entry>& entries = parent->map;
   entries.erase(std::find_if(entries.begin(), entries.end(),
                              [&](const Entry& entry) { return canonical(entry.key.scalar) == key; }));
+  return true;
+}
+
+void unset(Node& root, const Change& change, std::vector<Problem>& problems) {
+  bool was_set = false;
+  for (const std::string& key : change.keys) was_set = erase(root, key) || was_set;
+  if (was_set) return;
+  const std::string guess = nearest_path(root, change.keys.front());
+  problems.push_back({change.origin, concat("the recipe does not set ", join(change.keys, ", ", " or "),
+                                            guess.empty() ? "" : concat("; did you mean ", guess, '?'))});
 }
 
 }  // namespace

@@ -708,6 +708,24 @@ void check_decoupled_decay(const Node& root, std::vector<Problem>& problems) {
                                             "name: adamw, and this number divided by lr")});
 }
 
+bool starts_with(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
+
+// Whether no value of the word sets anything.
+bool says_nothing(const Row& row) {
+  return row.convert == synonym && std::all_of(row.synonyms.begin(), row.synonyms.end(),
+                                               [](const auto& pair) { return pair.second.empty(); });
+}
+
+// All that the word may set.
+std::vector<std::string> keys_of(const Row& row) {
+  if (row.convert == betas) return {row.key, "optimizer.beta2"};
+  if (row.convert == composer_duration) return {row.key, "max_steps"};
+  if (row.convert == timm_optimizer) return {row.key, "optimizer.nesterov"};
+  return {row.key};
+}
+
 }  // namespace
 
 void translate_words(Node& root, std::vector<Problem>& problems, std::vector<std::string>& notices) {
@@ -722,6 +740,20 @@ std::vector<std::string> known_words() {
   std::vector<std::string> words;
   for (const Row& row : rows()) words.emplace_back(row.word);
   return words;
+}
+
+std::vector<std::string> our_keys(std::string path) {
+  for (const Row& row : rows()) {
+    const bool is_map = row.convert == component || row.convert == unwrapped;
+    if (is_map && starts_with(path, concat(row.word, '.'))) {
+      path.replace(0, std::string_view(row.word).size(), row.key);
+    } else if (path == row.word && row.convert == component) {
+      path = row.key;
+    } else if (path == row.word && !is_map && !says_nothing(row)) {
+      return keys_of(row);
+    }
+  }
+  return {path};
 }
 
 }  // namespace gputrain::recipe

@@ -17,4 +17,8 @@ void translate_words(Node& root, std::vector<Problem>& problems, std::vector<std
 // The path of every word that is translated, as in "trainer.max_epochs": docs/other-tools.md has them all.
 std::vector<std::string> known_words();
 
+// The keys of ours that the word at `path` may set, whatever its value: {"optimizer.beta1",
+// "optimizer.beta2"} for "opt_betas". {path} where that is no word, or one that never sets anything.
+std::vector<std::string> our_keys(std::string path);
+
 }  // namespace gputrain::recipe

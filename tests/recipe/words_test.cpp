@@ -1,6 +1,7 @@
 #include "recipe/words.h"
 
 #include "base/text.h"
+#include "recipe/overrides.h"
 #include "recipe/read.h"
 #include "support/catch.h"
 #include "support/paths.h"
@@ -336,6 +337,48 @@ TEST_CASE("words: weight decay that is not multiplied by the learning rate is re
         "expected name: adamw, and this number divided by lr");
   CHECK(tree_of("optimizer: {name: decoupled_adamw, weight_decay: 0.0}\n") ==
         outline("optimizer: {name: adamw, weight_decay: 0.0}\n"));
+}
+
+TEST_CASE("words: the keys that a word may set are known without its value", "[recipe]") {
+  using Keys = std::vector<std::string>;
+  CHECK(our_keys("amp") == Keys{"precision"});
+  CHECK(our_keys("trainer.max_epochs") == Keys{"epochs"});
+  CHECK(our_keys("fp16.enabled") == Keys{"precision"});
+  CHECK(our_keys("dataset") == Keys{"data"});
+  CHECK(our_keys("scheduler.t_warmup") == Keys{"lr_scheduler.warmup_steps"});
+  CHECK(our_keys("optimizer.init_args.lr") == Keys{"optimizer.lr"});
+  CHECK(our_keys("optimizer.params.betas") == Keys{"optimizer.beta1", "optimizer.beta2"});
+  CHECK(our_keys("opt_betas") == Keys{"optimizer.beta1", "optimizer.beta2"});
+  CHECK(our_keys("opt") == Keys{"optimizer.name", "optimizer.nesterov"});
+  CHECK(our_keys("max_duration") == Keys{"epochs", "max_steps"});
+  for (const std::string path :
+       {"seed", "optimizer", "optimizer.name", "momentum", "trainer", "model.init_args", "clip_mode", ""}) {
+    CAPTURE(path);
+    CHECK(our_keys(path) == Keys{path});
+  }
+}
+
+TEST_CASE("words: a deletion is about all that the word may have set", "[recipe]") {
+  const auto [argument, expected] = GENERATE(table<std::string, std::string>(
+      {{"~amp", "{epochs: 2, optimizer: {beta1: 0.9, name: sgd}}"},
+       {"~optimizer.betas", "{epochs: 2, optimizer: {name: sgd}, precision: tf32}"},
+       {"~max-duration", "{optimizer: {beta1: 0.9, name: sgd}, precision: tf32}"}}));
+  Node root = read_text("precision: tf32\nepochs: 2\noptimizer: {name: sgd, beta1: 0.9}\n", "r.yaml").root;
+  std::vector<Problem> problems;
+  std::vector<std::string> notices;
+  apply_overrides(root, {argument}, {}, problems, notices);
+  CHECK(text_of(problems).empty());
+  CHECK(outline(root) == expected);
+}
+
+TEST_CASE("words: a deletion is reported as the keys that it is read as", "[recipe]") {
+  Node root = read_text("seed: 1\n", "r.yaml").root;
+  std::vector<Problem> problems;
+  std::vector<std::string> notices;
+  apply_overrides(root, {"~max-duration"}, {}, problems, notices);
+  CHECK(notices ==
+        std::vector<std::string>{"argument ~max-duration: read `max_duration` as `epochs` and `max_steps`"});
+  CHECK(text_of(problems) == "argument ~max-duration: the recipe does not set epochs or max_steps");
 }
 
 TEST_CASE("words: arguments of the command line are translated with their origin", "[recipe]") {
