@@ -34,6 +34,8 @@ struct Converted {
 
 struct Row;
 using Convert = Converted (*)(const Row&, const Node& key, const Node& value);
+// What the words of its own map make of a word; std::nullopt: nothing else than it says alone.
+using Beside = std::optional<Converted> (*)(const Row&, const Entry& written, const Node& map);
 
 // Words of a value (in small letters) and what they become; "" says nothing.
 using Synonyms = std::vector<std::pair<std::string_view, std::string_view>>;
@@ -47,6 +49,7 @@ struct Row {
   const char* key;   // path of ours
   Convert convert = same;
   Synonyms synonyms = {};
+  Beside beside = nullptr;
 
   bool is_ours() const { return std::string_view(word) == key; }
 };
@@ -155,6 +158,19 @@ Converted component(const Row& row, const Node& key, const Node& value) {
   return {true, {setting(concat(row.key, ".name"), key, scalar_at(value.origin, std::move(written)))}, ""};
 }
 
+// The weight decay of Composer's decoupled optimizers comes off the weights whole, ours times the learning
+// rate. Where it is not given, or not here, ours would take its place unnoticed.
+std::optional<Converted> decoupled(const Row& row, const Entry& written, const Node& map) {
+  const std::string word = lower(split_path(written.value.scalar).second);
+  const auto ours = find_synonym(row.synonyms, word);
+  if (!ours || word.rfind("decoupled_", 0) != 0) return std::nullopt;
+  const bool is_in_optimizer = std::string_view(row.word).find('.') != std::string_view::npos;
+  const Node* decay = is_in_optimizer ? map.find("weight_decay") : nullptr;
+  if (decay != nullptr && read_number(*decay, "", Range{0, 0}).value) return std::nullopt;
+  return refused(concat("its weight decay is not multiplied by lr; expected optimizer: {name: ", word,
+                        ", weight_decay: 0}, or name: ", *ours, " with that weight_decay divided by lr"));
+}
+
 // In timm, sgd and nesterov have Nesterov's momentum, and momentum is SGD without.
 Converted timm_optimizer(const Row& row, const Node& key, const Node& value) {
   Converted converted = name(row, key, value);
@@ -252,6 +268,50 @@ Converted whole_epochs(const Row& row, const Node& key, const Node& value) {
   return number ? becomes(row, key, value, *number + "ep") : refused("expected whole epochs (2)");
 }
 
+// 1.0 of Lightning's val_check_interval, where 1 is a batch.
+bool is_whole_epoch(const Node& value) {
+  return is_plain(value) && !is_digits(value.scalar) && read_number(value, "", Range{1, 1}).value;
+}
+
+bool is_set(const Node* value) {
+  return value != nullptr && value->kind != Kind::kNull;
+}
+
+// Beside val_check_interval: 1.0, which is Lightning's default, check_val_every_n_epoch says it all.
+std::optional<Converted> beside_epochs(const Row&, const Entry& written, const Node& map) {
+  const bool says_nothing = is_set(map.find("check_val_every_n_epoch")) && is_whole_epoch(written.value);
+  return says_nothing ? std::optional<Converted>(Converted{}) : std::nullopt;
+}
+
+// Beside any other val_check_interval, 1 alone has a counterpart: validations in every epoch.
+std::optional<Converted> beside_interval(const Row&, const Entry& written, const Node& map) {
+  const Node* interval = map.find("val_check_interval");
+  const std::optional<std::string> epochs = whole_number(written.value);
+  if (!is_set(interval) || is_whole_epoch(*interval) || !epochs) return std::nullopt;
+  if (*epochs == "1") return Converted{};
+  return refused(concat("expected 1 beside val_check_interval: ", show(*interval)));
+}
+
+// timm's amp_dtype says which 16 bits amp means, and nothing alone.
+std::optional<Converted> beside_amp_dtype(const Row& row, const Entry& written, const Node& map) {
+  const Node* type = map.find("amp_dtype");
+  const bool is_bfloat16 = type != nullptr && lower(type->scalar) == "bfloat16";
+  if (!is_bfloat16 || lower(written.value.scalar) != "true") return std::nullopt;
+  return becomes(row, written.key, written.value, "bf16-mixed");
+}
+
+// tf32 is about what is left in 32 bits where another word chooses 16.
+std::optional<Converted> beside_16_bits(const Row&, const Entry& written, const Node& map) {
+  constexpr std::array<std::string_view, 5> kWords{"fp16", "bf16", "float16", "bfloat16", "mixed_precision"};
+  const bool is_chosen = std::any_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
+    const Node* value = map.find(word);
+    return value != nullptr && value->kind == Kind::kScalar && lower(value->scalar) != "false" &&
+           lower(value->scalar) != "no";
+  });
+  if (!is_chosen || lower(written.value.scalar) != "true") return std::nullopt;
+  return Converted{};
+}
+
 Converted times_per_epoch(const Row& row, const Node& key, const Node& value) {
   const Parsed<std::int64_t> times = read_integer(value, "", Range{1, 1e6});
   if (!times.value) return refused("expected how often per epoch (4), from 1 to 1000000");
@@ -279,7 +339,7 @@ const Synonyms& optimizers() {
   static const Synonyms names{
       {"adamw", "adamw"},           {"adamw_torch", "adamw"},   {"adamw_torch_fused", "adamw"},
       {"decoupled_adamw", "adamw"}, {"pytorch_adamw", "adamw"}, {"sgd", "sgd"},
-      {"pytorch_sgd", "sgd"}};
+      {"decoupled_sgdw", "sgd"},    {"pytorch_sgd", "sgd"}};
   return names;
 }
 
@@ -328,29 +388,29 @@ const std::vector<Row>& rows() {
       {"timm", "model", "model", component},
       {"others", "data", "data", component},
       {"others", "objective", "objective", component, objectives()},
-      {"Axolotl", "optimizer", "optimizer", component, optimizers()},
+      {"Axolotl", "optimizer", "optimizer", component, optimizers(), decoupled},
       {"Axolotl", "lr_scheduler", "lr_scheduler", component, schedules()},
       {"timm, torchtune", "dataset", "data", component},
       {"torchtune", "loss", "objective", component, objectives()},
       {"Composer, DeepSpeed", "scheduler", "lr_scheduler", component, schedules()},
 
-      {"Hugging Face", "optim", "optimizer.name", name, optimizers()},
+      {"Hugging Face", "optim", "optimizer.name", name, optimizers(), decoupled},
       {"Hugging Face", "lr_scheduler_type", "lr_scheduler.name", name, schedules()},
       {"timm", "opt", "optimizer.name", timm_optimizer, timm_optimizers()},
       {"timm", "sched", "lr_scheduler.name", name, schedules()},
 
       {"Lightning", "model.class_path", "model.name", class_name},
       {"Lightning", "data.class_path", "data.name", class_name},
-      {"Lightning", "optimizer.class_path", "optimizer.name", class_name, optimizers()},
+      {"Lightning", "optimizer.class_path", "optimizer.name", class_name, optimizers(), decoupled},
       {"Lightning", "lr_scheduler.class_path", "lr_scheduler.name", class_name, schedules()},
       {"torchtune", "model._component_", "model.name", class_name},
       {"torchtune", "data._component_", "data.name", class_name},
       {"torchtune", "objective._component_", "objective.name", class_name, objectives()},
-      {"torchtune", "optimizer._component_", "optimizer.name", class_name, optimizers()},
+      {"torchtune", "optimizer._component_", "optimizer.name", class_name, optimizers(), decoupled},
       {"torchtune", "lr_scheduler._component_", "lr_scheduler.name", class_name, schedules()},
-      {"DeepSpeed", "optimizer.type", "optimizer.name", class_name, optimizers()},
+      {"DeepSpeed", "optimizer.type", "optimizer.name", class_name, optimizers(), decoupled},
       {"DeepSpeed", "lr_scheduler.type", "lr_scheduler.name", class_name, schedules()},
-      {"Composer", "optimizer.name", "optimizer.name", name, optimizers()},
+      {"Composer", "optimizer.name", "optimizer.name", name, optimizers(), decoupled},
       {"Composer", "lr_scheduler.name", "lr_scheduler.name", name, schedules()},
       {"Lightning", "model.init_args", "model", unwrapped},
       {"Lightning", "data.init_args", "data", unwrapped},
@@ -412,8 +472,8 @@ const std::vector<Row>& rows() {
        "precision",
        synonym,
        {{"fp16", "fp16-mixed"}, {"bf16", "bf16-mixed"}, {"no", ""}}},
-      {"timm", "amp", "precision", synonym, {{"true", "fp16-mixed"}, {"false", ""}}},
-      {"timm", "amp_dtype", "precision", synonym, {{"float16", "fp16-mixed"}, {"bfloat16", "bf16-mixed"}}},
+      {"timm", "amp", "precision", synonym, {{"true", "fp16-mixed"}, {"false", ""}}, beside_amp_dtype},
+      {"timm", "amp_dtype", "precision", synonym, {{"float16", ""}, {"bfloat16", ""}}},
       {"DeepSpeed", "fp16.enabled", "precision", synonym, {{"true", "fp16-true"}, {"false", ""}}},
       {"DeepSpeed", "bf16.enabled", "precision", synonym, {{"true", "bf16-true"}, {"false", ""}}},
       {"Hugging Face, Axolotl", "fp16", "precision", synonym, {{"true", "fp16-mixed"}, {"false", ""}}},
@@ -422,7 +482,12 @@ const std::vector<Row>& rows() {
        "precision",
        synonym,
        {{"true", "bf16-mixed"}, {"false", ""}, {"auto", "auto"}, {"full", "bf16-true"}}},
-      {"Hugging Face, Axolotl", "tf32", "precision", synonym, {{"true", "tf32"}, {"false", ""}}},
+      {"Hugging Face, Axolotl",
+       "tf32",
+       "precision",
+       synonym,
+       {{"true", "tf32"}, {"false", ""}},
+       beside_16_bits},
       {"Axolotl", "float16", "precision", synonym, {{"true", "fp16-true"}, {"false", ""}}},
       {"Axolotl", "bfloat16", "precision", synonym, {{"true", "bf16-true"}, {"false", ""}}},
       {"torchtune",
@@ -446,10 +511,15 @@ const std::vector<Row>& rows() {
       {"Hugging Face", "label_smoothing_factor", "objective.label_smoothing"},
       {"timm", "data_dir", "data.path"},
 
-      {"Lightning", "val_check_interval", "validation.every", steps_or_part_of_epoch},
-      {"Lightning", "trainer.val_check_interval", "validation.every", steps_or_part_of_epoch},
-      {"Lightning", "check_val_every_n_epoch", "validation.every", whole_epochs},
-      {"Lightning", "trainer.check_val_every_n_epoch", "validation.every", whole_epochs},
+      {"Lightning", "val_check_interval", "validation.every", steps_or_part_of_epoch, {}, beside_epochs},
+      {"Lightning",
+       "trainer.val_check_interval",
+       "validation.every",
+       steps_or_part_of_epoch,
+       {},
+       beside_epochs},
+      {"Lightning", "check_val_every_n_epoch", "validation.every", whole_epochs, {}, beside_interval},
+      {"Lightning", "trainer.check_val_every_n_epoch", "validation.every", whole_epochs, {}, beside_interval},
       {"Hugging Face, Axolotl", "eval_steps", "validation.every", whole},
       {"Hugging Face", "eval_strategy", "validation.every", synonym, {{"epoch", "1ep"}, {"steps", ""}}},
       {"Hugging Face", "evaluation_strategy", "validation.every", synonym, {{"epoch", "1ep"}, {"steps", ""}}},
@@ -521,10 +591,18 @@ bool keeps_value(const Row& row, const Node& value) {
   return row.convert == same || value.kind == Kind::kMap;
 }
 
-Converted convert(const Row& row, const Entry& written) {
-  const bool is_unset = written.value.kind == Kind::kNull && row.convert != same && row.convert != component;
-  if (is_unset) return row.is_ours() ? not_meant() : Converted{};
-  return row.convert(row, written.key, written.value);
+// Keys of ours that mean something by null, and have words whose values are taken as they are.
+bool takes_null(std::string_view key) {
+  return key == "max_grad_norm" || key == "data.path";
+}
+
+Converted convert(const Row& row, const Entry& written, const Node& map) {
+  if (written.value.kind == Kind::kNull) {
+    if (row.is_ours()) return not_meant();
+    if (row.convert != same || !takes_null(row.key)) return {};
+  }
+  const auto found = row.beside != nullptr ? row.beside(row, written, map) : std::nullopt;
+  return found ? *found : row.convert(row, written.key, written.value);
 }
 
 bool is_unchanged(const Row& row, const Entry& written, const Converted& converted) {
@@ -541,14 +619,14 @@ auto find_entry(Map& map, const std::string& key) {
 
 class Translator {
  public:
-  Translator(Node& root, std::vector<Problem>& problems) : root_(root), problems_(problems) {}
+  Translator(Node& root, std::vector<Problem>& problems) : root_(root), written_(root), problems_(problems) {}
 
   void apply(const Row& row) {
     const std::optional<Entry> written = find(row.word);
     if (!written || (written->value.kind == Kind::kMap && is_wrapper(row.word))) return;
     const bool is_late = !keeps_value(row, written->value) && holds_substitution(written->value);
     if (is_late && row.is_ours()) return;
-    const Converted converted = is_late ? Converted{} : convert(row, *written);
+    const Converted converted = is_late ? Converted{} : convert(row, *written, map_of(row.word));
     if (!converted.is_meant || is_unchanged(row, *written, converted)) return;
     erase(row.word);
     if (is_late) {
@@ -561,13 +639,17 @@ class Translator {
     }
   }
 
-  // What is left in the maps of other tools, key by key.
-  void refuse_rest() {
+  // What is left in the maps of other tools, key by key; the maps that are empty say nothing.
+  void settle_rest() {
     const auto is_rest = [](const Entry& entry) {
-      return is_wrapper(canonical(entry.key.scalar)) && !entry.value.map.empty();
+      const bool is_map = entry.value.kind == Kind::kMap || entry.value.kind == Kind::kNull;
+      return is_map && is_wrapper(canonical(entry.key.scalar));
     };
     for (const Entry& wrapper : root_.map) {
       if (!is_rest(wrapper)) continue;
+      if (wrapper.value.map.empty()) {
+        notices_.push_back({wrapper.key.origin, concat("read `", wrapper.key.scalar, "` as nothing to set")});
+      }
       for (const auto& [key, value] : wrapper.value.map) {
         problems_.push_back(
             {key.origin, concat(wrapper.key.scalar, '.', key.scalar,
@@ -611,6 +693,13 @@ class Translator {
     if (map == nullptr) return std::nullopt;
     const auto found = find_entry(*map, key);
     return found != map->map.end() ? std::optional<Entry>(*found) : std::nullopt;
+  }
+
+  // The map that the word at `path` was written in.
+  const Node& map_of(const std::string& path) const {
+    static const Node kNothing;
+    const Node* map = find_path(written_, split_path(path).first);
+    return map != nullptr ? *map : kNothing;
   }
 
   // Maps of other tools that are empty then go too.
@@ -692,21 +781,11 @@ class Translator {
   }
 
   Node& root_;
+  const Node written_;  // the root as it was
   std::vector<Problem>& problems_;
   std::vector<Problem> notices_;
   std::map<std::string, std::string> words_;  // by path of ours, where it was set from another word
 };
-
-// Composer's decoupled_adamw takes its weight decay off the weights whole, adamw times the learning rate.
-void check_decoupled_decay(const Node& root, std::vector<Problem>& problems) {
-  const Node* name = find_path(root, "optimizer.name");
-  const Node* decay = find_path(root, "optimizer.weight_decay");
-  if (name == nullptr || decay == nullptr || lower(name->scalar) != "decoupled_adamw") return;
-  if (read_number(*decay, "", Range{0, 0}).value) return;
-  problems.push_back({decay->origin, concat("optimizer.weight_decay is ", show(*decay),
-                                            " of decoupled_adamw, which does not multiply it by lr; expected "
-                                            "name: adamw, and this number divided by lr")});
-}
 
 bool starts_with(std::string_view text, std::string_view start) {
   return text.substr(0, start.size()) == start;
@@ -729,10 +808,9 @@ std::vector<std::string> keys_of(const Row& row) {
 }  // namespace
 
 void translate_words(Node& root, std::vector<Problem>& problems, std::vector<std::string>& notices) {
-  check_decoupled_decay(root, problems);
   Translator translator(root, problems);
   for (const Row& row : rows()) translator.apply(row);
-  translator.refuse_rest();
+  translator.settle_rest();
   for (const Problem& notice : translator.take_notices()) notices.push_back(text_of({notice}));
 }
 
@@ -754,6 +832,12 @@ std::vector<std::string> our_keys(std::string path) {
     }
   }
   return {path};
+}
+
+std::vector<std::pair<std::string, std::string>> words_and_keys() {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const Row& row : rows()) pairs.emplace_back(row.word, row.key);
+  return pairs;
 }
 
 }  // namespace gputrain::recipe

@@ -1,12 +1,15 @@
 #include "recipe/words.h"
 
 #include "base/text.h"
+#include "recipe/keys.h"
 #include "recipe/overrides.h"
 #include "recipe/read.h"
+#include "recipe/recipe.h"
 #include "support/catch.h"
 #include "support/paths.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -175,8 +178,13 @@ TEST_CASE("words: notices come in the order of the file", "[recipe]") {
 }
 
 TEST_CASE("words: this program's own recipes stay as they are", "[recipe]") {
-  for (const std::string name : {"fashion-resnet18", "quickstart", "resnet50-synthetic"}) {
-    Document document = read_document(gputrain::testing::source_path() + "/configs/" + name + ".yaml");
+  const std::string configs = gputrain::testing::source_path() + "/configs";
+  std::size_t recipes = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(configs)) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++recipes;
+    CAPTURE(entry.path().string());
+    Document document = read_document(entry.path().string());
     REQUIRE(text_of(document.problems).empty());
     const std::string before = outline(document.root);
     std::vector<Problem> problems;
@@ -186,6 +194,7 @@ TEST_CASE("words: this program's own recipes stay as they are", "[recipe]") {
     CHECK(notices.empty());
     CHECK(outline(document.root) == before);
   }
+  CHECK(recipes > 0);
 }
 
 TEST_CASE("words: own keys with unknown values, and keys at the wrong level, stay", "[recipe]") {
@@ -204,7 +213,7 @@ TEST_CASE("words: own keys with unknown values, and keys at the wrong level, sta
                                  "model: {name: testing.linear}",
                                  "gradient_checkpointing: true",
                                  "trainer: 3",
-                                 "trainer: {}",
+                                 "trainer: []",
                                  "${a}: 1",
                                  "precision: ${env:P}",
                                  "optimizer: {name: '${env:O}', lr: '${env:LR}'}",
@@ -257,8 +266,8 @@ TEST_CASE("words: one key under two names is given twice", "[recipe]") {
   CHECK(problems_of("batch_size: 8\nmicro_batch_size: 8\n") ==
         "r.yaml:2:1: micro_batch_size is given twice, as batch_size and as micro_batch_size; the first is in "
         "line 1");
-  CHECK(problems_of("tf32: true\nseed: 1\nbf16: true\n") ==
-        "r.yaml:3:1: precision is given twice, as tf32 and as bf16; the first is in line 1");
+  CHECK(problems_of("fp16: true\nseed: 1\nbf16: true\n") ==
+        "r.yaml:3:1: precision is given twice, as fp16 and as bf16; the first is in line 1");
   CHECK(problems_of("optimizer:\n  lr: 1\n  init_args: {lr: 2}\n") ==
         "r.yaml:3:15: optimizer.lr is given twice, as optimizer.lr and as optimizer.init_args.lr; the first "
         "is in "
@@ -328,15 +337,99 @@ TEST_CASE("words: a word has no place in what is not a map", "[recipe]") {
 
 TEST_CASE("words: null values say nothing", "[recipe]") {
   CHECK(tree_of("fp16:\nbf16: ~\noptimizer: {init_args: ~}\nmax_duration: ~\n") == "{optimizer: {}}");
-  CHECK(tree_of("clip_grad: ~\n") == "{max_grad_norm: ~}");
+  CHECK(tree_of("validation_batch_size: ~\nopt_eps: ~\ndata: {batch_size: ~}\nrun_name: ~\nloss: ~\n") ==
+        "{data: {}}");
+  CHECK(notices_of("opt_eps: ~\n") == "r.yaml:1:1: read `opt_eps: null` as nothing to set");
 }
 
-TEST_CASE("words: weight decay that is not multiplied by the learning rate is refused", "[recipe]") {
+TEST_CASE("words: null is kept for the keys that take it", "[recipe]") {
+  CHECK(tree_of("clip_grad: ~\n") == "{max_grad_norm: ~}");
+  CHECK(tree_of("data_dir: ~\n") == "{data: {path: ~}}");
+  Recipe recipe;
+  for (const Key& key : keys([&](Visitor& v) { describe(v, recipe); })) {
+    for (const auto& [word, ours] : words_and_keys()) {
+      if (ours != key.path || word == ours || word.find('.') != std::string::npos) continue;
+      CAPTURE(word);
+      const bool takes_any_value = find_path(translated(word + ": [3]\n").root, ours) != nullptr;
+      const bool is_kept = find_path(translated(word + ": ~\n").root, ours) != nullptr;
+      CHECK(is_kept == (takes_any_value && key.takes_null));
+    }
+  }
+}
+
+TEST_CASE("words: an empty map of another tool says nothing", "[recipe]") {
+  const std::string wrapper = GENERATE(as<std::string>{}, "trainer", "algorithms", "fp16", "bf16");
+  CHECK(tree_of(wrapper + ": {}\n") == "{}");
+  CHECK(tree_of(wrapper + ": ~\n") == "{}");
+  CHECK(notices_of(wrapper + ": {}\n") == concat("r.yaml:1:1: read `", wrapper, "` as nothing to set"));
+}
+
+TEST_CASE("words: optimizers with weight decay that is not multiplied by the learning rate are refused",
+          "[recipe]") {
+  const std::string expected =
+      " is decoupled_adamw; its weight decay is not multiplied by lr; expected optimizer: {name: "
+      "decoupled_adamw, weight_decay: 0}, or name: adamw with that weight_decay divided by lr (read as in ";
   CHECK(problems_of("optimizer: {name: decoupled_adamw, weight_decay: 1e-5}\n") ==
-        "r.yaml:1:50: optimizer.weight_decay is 1e-5 of decoupled_adamw, which does not multiply it by lr; "
-        "expected name: adamw, and this number divided by lr");
+        concat("r.yaml:1:19: optimizer.name", expected, "Composer)"));
+  CHECK(problems_of("optimizer: {name: decoupled_adamw}\n") ==
+        concat("r.yaml:1:19: optimizer.name", expected, "Composer)"));
+  CHECK(problems_of("optimizer: decoupled_adamw\n") ==
+        concat("r.yaml:1:12: optimizer", expected, "Axolotl)"));
+  CHECK(problems_of("optim: decoupled_adamw\nweight_decay: 0\noptimizer: {weight_decay: 0}\n") ==
+        concat("r.yaml:1:8: optim", expected, "Hugging Face)"));
+  CHECK(problems_of("optimizer: {name: decoupled_adamw, weight_decay: '${env:D}'}\n") ==
+        concat("r.yaml:1:19: optimizer.name", expected, "Composer)"));
+  CHECK(problems_of("optimizer: {name: decoupled_sgdw}\n") ==
+        "r.yaml:1:19: optimizer.name is decoupled_sgdw; its weight decay is not multiplied by lr; expected "
+        "optimizer: {name: decoupled_sgdw, weight_decay: 0}, or name: sgd with that weight_decay divided by "
+        "lr (read as in Composer)");
   CHECK(tree_of("optimizer: {name: decoupled_adamw, weight_decay: 0.0}\n") ==
         outline("optimizer: {name: adamw, weight_decay: 0.0}\n"));
+}
+
+TEST_CASE("words: amp_dtype says which 16 bits amp means, in either order", "[recipe]") {
+  CHECK(tree_of("amp: true\namp_dtype: float16\n") == "{precision: fp16-mixed}");
+  CHECK(tree_of("amp: true\namp_dtype: bfloat16\n") == "{precision: bf16-mixed}");
+  CHECK(tree_of("amp_dtype: bfloat16\namp: true\n") == "{precision: bf16-mixed}");
+  CHECK(tree_of("amp: true\namp_dtype: ~\n") == "{precision: fp16-mixed}");
+  CHECK(tree_of("amp: false\namp_dtype: float16\n") == "{}");
+  CHECK(tree_of("amp: false\namp_dtype: bfloat16\n") == "{}");
+  CHECK(tree_of("amp_dtype: float16\n") == "{}");
+  CHECK(problems_of("amp: true\namp_dtype: float8\n") ==
+        "r.yaml:2:12: amp_dtype is float8; expected float16 or bfloat16 (read as in timm)");
+}
+
+TEST_CASE("words: tf32 says nothing beside a word for 16 bits", "[recipe]") {
+  CHECK(tree_of("tf32: true\nbf16: true\n") == "{precision: bf16-mixed}");
+  CHECK(tree_of("fp16: true\ntf32: true\n") == "{precision: fp16-mixed}");
+  CHECK(tree_of("tf32: true\nbfloat16: true\n") == "{precision: bf16-true}");
+  CHECK(tree_of("mixed_precision: bf16\ntf32: true\n") == "{precision: bf16-mixed}");
+  CHECK(tree_of("tf32: true\nbf16: false\nfp16: ~\nmixed_precision: 'no'\n") == "{precision: tf32}");
+  CHECK(notices_of("tf32: true\nbf16: true\n") ==
+        "r.yaml:1:1: read `tf32: true` as nothing to set\n"
+        "r.yaml:2:1: read `bf16: true` as `precision: bf16-mixed`");
+  CHECK(problems_of("precision: fp32\ntf32: true\n") ==
+        "r.yaml:2:1: precision is given twice, as precision and as tf32; the first is in line 1");
+}
+
+TEST_CASE("words: Lightning's two intervals of validation are one, in either order", "[recipe]") {
+  const auto [pair, every] = GENERATE(
+      table<std::string, std::string>({{"val_check_interval: 1.0, check_val_every_n_epoch: 1", "1ep"},
+                                       {"check_val_every_n_epoch: 3, val_check_interval: 1.0", "3ep"},
+                                       {"val_check_interval: 0.25, check_val_every_n_epoch: 1", "0.25ep"},
+                                       {"check_val_every_n_epoch: 1, val_check_interval: 1", "1"},
+                                       {"val_check_interval: 100, check_val_every_n_epoch: ~", "100"},
+                                       {"val_check_interval: 1.0, check_val_every_n_epoch: ~", "1ep"},
+                                       {"val_check_interval: ~, check_val_every_n_epoch: 2", "2ep"}}));
+  CAPTURE(pair);
+  CHECK(tree_of(concat("trainer: {", pair, "}\n")) == concat("{validation: {every: ", every, "}}"));
+  CHECK(tree_of(concat('{', pair, "}\n")) == concat("{validation: {every: ", every, "}}"));
+}
+
+TEST_CASE("words: validations within every second epoch alone are refused", "[recipe]") {
+  CHECK(problems_of("val_check_interval: 0.25\ncheck_val_every_n_epoch: 2\n") ==
+        "r.yaml:2:26: check_val_every_n_epoch is 2; expected 1 beside val_check_interval: 0.25 (read as in "
+        "Lightning)");
 }
 
 TEST_CASE("words: the keys that a word may set are known without its value", "[recipe]") {
@@ -355,6 +448,17 @@ TEST_CASE("words: the keys that a word may set are known without its value", "[r
        {"seed", "optimizer", "optimizer.name", "momentum", "trainer", "model.init_args", "clip_mode", ""}) {
     CAPTURE(path);
     CHECK(our_keys(path) == Keys{path});
+  }
+}
+
+TEST_CASE("words: every key that a word is about is one of the recipe or its components", "[recipe]") {
+  Recipe recipe;
+  std::vector<std::string> known;
+  for (const Key& key : keys([&](Visitor& v) { describe(v, recipe); })) known.push_back(key.path);
+  for (const auto& [word, key] : words_and_keys()) {
+    CAPTURE(word, key);
+    const std::string room = key.substr(0, key.find('.'));
+    CHECK(std::find(known.begin(), known.end(), room) != known.end());
   }
 }
 
