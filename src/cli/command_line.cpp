@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <map>
 
@@ -34,6 +35,7 @@ gradients not finite, 6 disk or output folder, 130 and 143 stopped by SIGINT and
 // What can be written on the command line.
 struct Settings {
   run::Request request;
+  std::map<std::string, std::vector<std::string>> typed;  // by Change::option
   bool dry_run = false;
   bool print = false;
   std::string explain;
@@ -82,9 +84,8 @@ void add_recipe_arguments(CLI::App& command, Settings& settings) {
       ->required()
       ->type_name("FILE");
   for (const Change& change : changes()) {
-    CLI::Option* option = command.add_option(change.option, change.meaning);
-    option->type_name(change.placeholder)->expected(option->get_positional() ? -1 : 1);
-    option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    CLI::Option* option = command.add_option(change.option, settings.typed[change.option], change.meaning)
+                              ->type_name(change.placeholder);
     if (!option->get_positional()) option->allow_extra_args(false);
   }
 }
@@ -206,6 +207,45 @@ void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
   throw Error(ExitCode::kUsage, text + " (gputrain --help shows examples)");
 }
 
+// Typed as an option, but a key of the recipe: "epochs=1" for --epochs 1; "" where nothing is.
+std::string meant_as_setting(int argc, char** argv) {
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word.rfind("--", 0) != 0) continue;
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const std::string key = recipe::canonical(word.substr(2, equals - 2));
+    const auto known = run::catalogue().known();
+    const auto is_key = [&](const recipe::KnownKey& one) { return one.path == key; };
+    if (std::none_of(known.begin(), known.end(), is_key)) continue;
+    const bool value_follows = equals == word.size() && i + 1 < argc && argv[i + 1][0] != '-';
+    const std::string value = equals < word.size() ? word.substr(equals + 1)
+                              : value_follows      ? argv[i + 1]
+                                                   : "VALUE";
+    return concat(key, '=', value);
+  }
+  return "";
+}
+
+// What is said of a command line that cannot be read.
+std::string explain(const CLI::ParseError& error, int argc, char** argv) {
+  if (argc < 2) return "expected a command, as in: gputrain run recipe.yaml";
+  if (const std::string meant = meant_as_setting(argc, argv); !meant.empty())
+    return concat("keys of the recipe are no options; did you mean ", meant, '?');
+  return error.what();
+}
+
+// A recipe that ships is no file here until it is copied.
+void refuse_name_of_shipped(const std::string& recipe) {
+  std::error_code ignored;
+  if (recipe.empty() || std::filesystem::exists(recipe, ignored)) return;
+  const std::string name = std::filesystem::path(recipe).stem().string();
+  for (const ShippedRecipe& shipped : shipped_recipes()) {
+    if (shipped.name != name) continue;
+    throw Error(ExitCode::kUsage, concat(recipe, ": no such file; the recipe ", name,
+                                         " ships: gputrain recipes ", name, " > ", name, ".yaml"));
+  }
+}
+
 }  // namespace
 
 ExitCode run_command_line(int argc, char** argv) {
@@ -224,10 +264,11 @@ ExitCode run_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const bool asked_for_text = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
     if (!asked_for_text)
-      throw Error(ExitCode::kUsage, concat(error.what(), "; gputrain --help shows examples"));
+      throw Error(ExitCode::kUsage, concat(explain(error, argc, argv), "; gputrain --help shows examples"));
     app.exit(error);
     return ExitCode::kDone;
   }
+  refuse_name_of_shipped(settings.request.recipe);
   const auto is_chosen = [](const Command& command) { return command.app->parsed(); };
   return std::find_if(commands.begin(), commands.end(), is_chosen)->start();
 }

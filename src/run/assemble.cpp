@@ -111,7 +111,8 @@ void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
       made.optimizer = plan.optimizer.build(made.model ? made.model->named_parameters() : nn::NamedTensors());
     });
   }
-  if (plan.schedule.build) {
+  const bool ends = options.epochs || options.max_steps || options.max_seconds;
+  if (plan.schedule.build && ends) {
     const std::int64_t samples = has_data ? made.data.train->size() : 1;
     attempt([&] {
       made.schedule = plan.schedule.build(
@@ -217,7 +218,8 @@ Assembly assemble(const Plan& plan, const std::vector<std::function<void(const A
   made.options = train_options(recipe);
   const at::Device device = made.options.device;
   device::set_current(device);
-  made.notices = plan.notices;
+  made.notices = plan.readings;
+  append(made.notices, plan.notices);
   append(made.notices, device::configure(device, recipe.precision == recipe::Precision::kTf32,
                                          recipe.cuda.cudnn_benchmark.value_or(false), recipe.cpu.threads));
 

@@ -77,9 +77,17 @@ void check(const Request& request) {
   plan.recipe.device = "cpu";
   const std::filesystem::path path = plan.recipe.output_dir;
   std::optional<RunDir> folder;
+  std::string in_the_way;
   const auto look_at_folder = [&](const Assembly&) {
-    // Whether the run there is this one can be told of a whole recipe only.
-    if (plan.problems.empty()) folder.emplace(path, as_written, request.restart);
+    if (!plan.problems.empty())
+      return;  // whether the run there is this one can be told of a whole recipe only
+    try {
+      folder.emplace(path, as_written, /*restart=*/false);
+    } catch (const Error& error) {
+      // The recipe may be good all the same.
+      if (error.code() != ExitCode::kUsage) throw;
+      in_the_way = error.what();
+    }
   };
   const auto look_at_trace = [&](const Assembly&) { check_trace(plan.recipe.logging, path); };
   const auto look_at_space = [&](const Assembly& parts) {
@@ -88,7 +96,9 @@ void check(const Request& request) {
   const Assembly made = assemble(plan, {look_at_folder, look_at_trace, look_at_space});
   to_stdout(as_written.resolved());
   for (const std::string& notice : made.notices) std::cerr << "note: " << notice << "\n";
-  if (folder->finished()) std::cerr << "note: " << plan.recipe.output_dir << " holds this run, finished\n";
+  if (!in_the_way.empty()) std::cerr << "note: a run would be refused: " << in_the_way << "\n";
+  if (folder && folder->finished())
+    std::cerr << "note: " << plan.recipe.output_dir << " holds this run, finished\n";
   std::cerr << sizes(made);
 }
 
@@ -97,6 +107,7 @@ void print_resolved(const Request& request) {
   resolve(plan, Purpose::kLook);
   refuse_problems(plan);
   to_stdout(plan.resolved());
+  for (const std::string& reading : plan.readings) std::cerr << "note: " << reading << "\n";
   for (const std::string& notice : plan.notices) std::cerr << "note: " << notice << "\n";
 }
 

@@ -25,7 +25,7 @@ Plan read_plan(const std::string& path, const std::vector<std::string>& argument
   plan.root = std::move(loaded.root);
   plan.path = path;
   plan.text = std::move(loaded.text);
-  plan.notices = std::move(loaded.notices);
+  plan.readings = std::move(loaded.notices);
   plan.problems = std::move(loaded.problems);
   // Where there is nothing to read, missing components are no further problem.
   if (plan.root.kind != recipe::Node::Kind::kMap) return plan;
@@ -47,8 +47,8 @@ void refuse_problems(const Plan& plan, ExitCode code) {
   recipe::sort_by_position(problems);
   const char* noun = problems.size() == 1 ? " problem" : " problems";
   std::string text = concat(plan.path, ": ", problems.size(), noun, "\n", recipe::text_of(problems));
-  // What was read as something else may be what a problem is about.
-  for (const std::string& notice : plan.notices) text += concat("\nnote: ", notice);
+  // It may be what a problem is about.
+  for (const std::string& reading : plan.readings) text += concat("\nnote: ", reading);
   throw Error(code, text);
 }
 

@@ -20,7 +20,8 @@ struct Plan {
   recipe::Node root;  // what it was read from
   std::string path;   // of the recipe's file
   std::string text;   // the file as it was given
-  std::vector<std::string> notices;
+  std::vector<std::string> readings;  // what was read as something else, or left out: with its place
+  std::vector<std::string> notices;   // everything else that the user should know
   std::vector<recipe::Problem> problems;  // a component that has one may be without its `build`
   models::ModelComponent::Bound model;
   data::DataComponent::Bound data;

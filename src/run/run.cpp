@@ -17,6 +17,7 @@
 #include "state/safetensors.h"
 #include "train/stopwatch.h"
 
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <memory>
@@ -126,6 +127,12 @@ train::RunSummary train_into(const fs::path& folder, const Plan& plan, Assembly&
 // Everything is where the log says it is, the summary first of all.
 void conclude(const Plan& plan, const Assembly& made, const fs::path& folder,
               std::vector<std::string> written, train::RunSummary& summary, train::Sink& sinks) {
+  // A file of evaluations is there only where something was evaluated.
+  const auto is_missing = [](const std::string& file) {
+    std::error_code ignored;
+    return !fs::exists(file, ignored);
+  };
+  written.erase(std::remove_if(written.begin(), written.end(), is_missing), written.end());
   summary.written = std::move(written);
   summary.written.push_back((folder / kWeightsFile).string());
   summary.written.push_back((folder / kSummaryFile).string());

@@ -178,15 +178,23 @@ TEST_CASE("check: a GPU that is not there is a note, since nothing is trained", 
   CHECK_THAT(outcome.err, ContainsSubstring("note: argument device=cuda:7: device is cuda:7, but "));
 }
 
-TEST_CASE("check: what a run would refuse of its folder and trace is told with the rest", "[cli]") {
+TEST_CASE("check: a folder that a run would refuse is a note", "[cli]") {
+  const Workshop shop;
+  std::filesystem::create_directories(shop.folder / "full");
+  shop.write("full/file.txt", "x");
+  const Outcome outcome = shop.gputrain({"check", "recipe.yaml", "output_dir=full"});
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, ContainsSubstring("note: a run would be refused: full: holds files, but no run"));
+}
+
+TEST_CASE("check: what a run would refuse of its trace is told with the rest", "[cli]") {
   const Workshop shop;
   std::filesystem::create_directories(shop.folder / "full");
   shop.write("full/file.txt", "x");
   const Outcome outcome = shop.gputrain(
       {"check", "recipe.yaml", "output_dir=full", "logging.trace=metrics.jsonl", "data.path=missing.txt"});
   CHECK(outcome.exit_code == 2);
-  CHECK_THAT(outcome.err, ContainsSubstring("gputrain: recipe.yaml: 3 problems\n"));
-  CHECK_THAT(outcome.err, ContainsSubstring("full: holds files, but no run"));
+  CHECK_THAT(outcome.err, ContainsSubstring("gputrain: recipe.yaml: 2 problems\n"));
   CHECK_THAT(outcome.err, ContainsSubstring("logging.trace is metrics.jsonl, a file of the run itself"));
   CHECK_THAT(outcome.err, ContainsSubstring("missing.txt"));
 }

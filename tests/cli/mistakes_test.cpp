@@ -90,6 +90,23 @@ TEST_CASE("mistakes: a recipe that is missing, or a folder", "[cli]") {
   CHECK_THAT(folder.err, ContainsSubstring("folder"));
 }
 
+TEST_CASE("mistakes: a key of the recipe given as an option, and a recipe that ships given as a file",
+          "[cli]") {
+  const Workshop shop;
+  const auto said = [&](const std::vector<std::string>& arguments) {
+    const Outcome outcome = shop.gputrain(arguments);
+    CHECK(outcome.exit_code == 2);
+    return outcome.err;
+  };
+  CHECK_THAT(said({"run", "recipe.yaml", "--epochs", "1"}), ContainsSubstring("did you mean epochs=1?"));
+  CHECK_THAT(said({"run", "recipe.yaml", "--optimizer.lr=0.1"}),
+             ContainsSubstring("did you mean optimizer.lr=0.1?"));
+  CHECK_THAT(said({"run", "recipe.yaml", "--max-steps"}), ContainsSubstring("did you mean max_steps=VALUE?"));
+  CHECK_THAT(said({}), ContainsSubstring("expected a command, as in: gputrain run recipe.yaml"));
+  CHECK_THAT(said({"run", "quickstart"}),
+             ContainsSubstring("the recipe quickstart ships: gputrain recipes quickstart > quickstart.yaml"));
+}
+
 TEST_CASE("mistakes: a recipe that cannot be read is told by every command, and nothing is written",
           "[cli]") {
   const Workshop shop;
