@@ -1,25 +1,17 @@
 #include "recipe/bind.h"
 
 #include "base/text.h"
+#include "recipe/paths.h"
 #include "recipe/read.h"
 #include "recipe/scalars.h"
+#include "recipe/words.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace gputrain::recipe {
 namespace {
-
-std::string dotted(const std::string& prefix, const std::string& key) {
-  return prefix.empty() ? key : concat(prefix, '.', key);
-}
-
-// "optimizer.lr" -> {"optimizer", "lr"}
-std::pair<std::string, std::string> split_path(const std::string& path) {
-  const std::size_t dot = path.rfind('.');
-  if (dot == std::string::npos) return {"", path};
-  return {path.substr(0, dot), path.substr(dot + 1)};
-}
 
 bool is_auto(const Node& node) {
   return node.kind == Node::Kind::kScalar && !node.quoted && node.scalar == "auto";
@@ -100,15 +92,18 @@ class Binder : public Visitor {
       return;
     }
     const Hints inner_hints{"", hints_.elsewhere};
-    Binder inner(*node, dotted(prefix_, name), inner_hints, problems_);
+    Binder inner(*node, join_path(prefix_, name), inner_hints, problems_);
     describe_section(inner);
     inner.refuse_unknown_keys({});
   }
 
   void component(const char* name, Choice& value, const char*) override {
-    const Node* node = take(name);
+    known_.emplace_back(name);
+    const Node* node = map_.find(name);
     if (node == nullptr) {
       value.settings.origin = map_.origin;
+    } else if (node->unreadable) {
+      value.settings = *node;
     } else if (node->kind == Node::Kind::kMap) {
       value.settings = *node;
       if (const Node* chosen = node->find("name")) value.name = chosen->scalar;
@@ -122,6 +117,8 @@ class Binder : public Visitor {
         value.name = node->scalar;
       }
     }
+    // The kind that is meant may be named by what could not be read.
+    if (map_.unreadable && value.settings.find("name") == nullptr) value.settings.unreadable = true;
   }
 
   void refuse_unknown_keys(const std::vector<std::string>& ignore) {
@@ -148,11 +145,12 @@ class Binder : public Visitor {
  private:
   const Node* take(const char* name) {
     known_.emplace_back(name);
-    return map_.find(name);
+    const Node* node = map_.find(name);
+    return node != nullptr && node->unreadable ? nullptr : node;
   }
 
   void refuse(const Node& node, const std::string& name, const std::string& expected) {
-    problems_.push_back({node.origin, concat(dotted(prefix_, name), " is ", show(node), "; ", expected)});
+    problems_.push_back({node.origin, concat(join_path(prefix_, name), " is ", show(node), "; ", expected)});
   }
 
   template <class Value, class Read>
@@ -161,7 +159,9 @@ class Binder : public Visitor {
     if (parsed.value) {
       value = *std::move(parsed.value);
     } else {
-      refuse(node, name, parsed.error + alternative);
+      const bool has_alternatives = parsed.error.find(" or ") != std::string::npos;
+      const char* separator = *alternative == '\0' ? "" : has_alternatives ? ", or " : " or ";
+      refuse(node, name, concat(parsed.error, separator, alternative));
     }
   }
 
@@ -176,7 +176,7 @@ class Binder : public Visitor {
     if (node != nullptr && is_auto(*node)) {
       value.reset();
     } else if (node != nullptr) {
-      assign(*node, name, value, " or auto", read);
+      assign(*node, name, value, "auto", read);
     }
   }
 
@@ -186,7 +186,7 @@ class Binder : public Visitor {
     if (node != nullptr && node->kind == Node::Kind::kNull) {
       value.reset();
     } else if (node != nullptr) {
-      assign(*node, name, value, " or ~", read);
+      assign(*node, name, value, "~", read);
     }
   }
 
@@ -196,6 +196,7 @@ class Binder : public Visitor {
     std::vector<Element> values;
     if (node.kind != Node::Kind::kList) refuse(node, name, expected);
     for (std::size_t i = 0; i < node.list.size(); ++i) {
+      if (node.list[i].unreadable) continue;
       const std::string called = concat(name, '[', i, ']');
       const Parsed<Element> parsed = read(node.list[i], called);
       if (parsed.value) {
@@ -215,13 +216,13 @@ class Binder : public Visitor {
   void refuse_unknown_key(const Node& key) {
     const std::string fallback = prefix_.empty() ? "the recipe" : prefix_;
     const std::string owner = hints_.owner.empty() ? fallback : hints_.owner;
-    problems_.push_back({key.origin, concat(dotted(prefix_, key.scalar), " is not a key of ", owner, "; ",
+    problems_.push_back({key.origin, concat(join_path(prefix_, key.scalar), " is not a key of ", owner, "; ",
                                             what_was_meant(canonical(key.scalar)))});
   }
 
   // Whether `name` is a map of keys here.
   bool is_map_key(const std::string& name) const {
-    const std::string beginning = dotted(prefix_, name) + '.';
+    const std::string beginning = join_path(prefix_, name) + '.';
     const bool is_known = std::find(known_.begin(), known_.end(), name) != known_.end();
     return is_known && std::any_of(hints_.elsewhere.begin(), hints_.elsewhere.end(),
                                    [&](const KnownKey& one) { return one.path.rfind(beginning, 0) == 0; });
@@ -232,28 +233,73 @@ class Binder : public Visitor {
     if (dot != std::string::npos && is_map_key(key.substr(0, dot))) {
       return concat("write ", key.substr(0, dot), ": {", key.substr(dot + 1), ": ...}");
     }
-    std::set<std::string> kinds, places;
-    std::vector<std::string> other_keys;
+    if (const std::vector<std::string> kinds = kinds_with(key); !kinds.empty())
+      return "it is a key of " + join(kinds, ", ", " and ");
+    std::set<std::string> places;
     for (const KnownKey& other : hints_.elsewhere) {
       const auto [parent, last] = split_path(other.path);
-      other_keys.push_back(last);
-      if (last != key) continue;
-      if (parent == prefix_) {
-        kinds.insert(other.kind);
-      } else {
-        places.insert(parent.empty() ? "at the top level" : "under " + parent);
-      }
+      if (last == key) places.insert(parent.empty() ? "at the top level" : "under " + parent);
     }
-    if (!kinds.empty()) return "it is a key of " + join({kinds.begin(), kinds.end()}, ", ", " and ");
     if (!places.empty()) return "it belongs " + join({places.begin(), places.end()}, ", ", " or ");
-    if (const std::string guess = nearest(key, known_); !guess.empty())
-      return concat("did you mean ", guess, '?');
-    if (const std::string guess = nearest(key, other_keys); !guess.empty()) {
-      const auto at = std::find(other_keys.begin(), other_keys.end(), guess) - other_keys.begin();
-      return concat("did you mean ", hints_.elsewhere[static_cast<std::size_t>(at)].path, '?');
-    }
+    if (const std::string guess = guess_for(key); !guess.empty()) return concat("did you mean ", guess, '?');
+    constexpr std::size_t kMostListed = 8;
+    if (known_.size() > kMostListed) return "expected one of its keys; gputrain schema --markdown lists them";
     return known_.empty() ? "it has no keys" : "expected " + join(known_, ", ", " or ");
   }
+
+  // The other kinds of this component that have the key.
+  std::vector<std::string> kinds_with(const std::string& key) const {
+    std::set<std::string> kinds;
+    for (const KnownKey& other : hints_.elsewhere) {
+      if (!other.kind.empty() && other.path == join_path(prefix_, key)) kinds.insert(other.kind);
+    }
+    return {kinds.begin(), kinds.end()};
+  }
+
+  // The key that is misspelt, "" where none is near: one of this map, also as other tools call it, else one
+  // of another kind of the component, else one of another map.
+  std::string guess_for(const std::string& key) const {
+    // With each known word split once: a recipe may hold thousands of unknown keys.
+    static const auto words = words_by_map();
+    std::vector<std::string> here = known_;
+    if (const auto own = words.find(prefix_); own != words.end())
+      here.insert(here.end(), own->second.begin(), own->second.end());
+    if (const std::string guess = nearest(key, here); !guess.empty()) {
+      const std::string word = join_path(prefix_, guess);
+      const std::vector<std::string> ours = our_keys(word);
+      const bool is_ours = ours == std::vector<std::string>{word};
+      return is_ours ? guess : concat(guess, " (", join(ours, ", ", " and "), ')');
+    }
+    std::vector<std::string> of_kinds, of_others, paths;
+    for (const KnownKey& other : hints_.elsewhere) {
+      const auto [parent, last] = split_path(other.path);
+      if (parent == prefix_) {
+        of_kinds.push_back(last);
+      } else {
+        of_others.push_back(last);
+        paths.push_back(other.path);
+      }
+    }
+    if (const std::string guess = nearest(key, of_kinds); !guess.empty())
+      return concat(guess, ", a key of ", join(kinds_with(guess), ", ", " and "));
+    const std::string guess = nearest(key, of_others);
+    if (guess.empty() || edit_distance(key, guess) > kMostEdits) return "";
+    const auto at = std::find(of_others.begin(), of_others.end(), guess) - of_others.begin();
+    return paths[static_cast<std::size_t>(at)];
+  }
+
+  // The last parts of all words of other tools, by the map they stand in.
+  static std::map<std::string, std::vector<std::string>> words_by_map() {
+    std::map<std::string, std::vector<std::string>> words;
+    for (const std::string& word : known_words()) {
+      auto [parent, last] = split_path(word);
+      words[std::move(parent)].push_back(std::move(last));
+    }
+    return words;
+  }
+
+  // Keys of other maps are meant only when little is wrong with them: acum_steps is not warmup_steps.
+  static constexpr std::size_t kMostEdits = 2;
 
   const Node& map_;
   std::string prefix_;

@@ -61,18 +61,20 @@ Component<Product, Context...> component(const std::string& name, const std::str
 }
 
 // The component that `choice` names, its settings read; a default-made Bound and one more problem when there
-// is none of that name. `kind` is the recipe's key: "model". `elsewhere`: as in Hints.
+// is none of that name, without one when the name could not be read. `kind` is the recipe's key: "model".
+// `elsewhere`: as in Hints.
 template <class Product, class... Context>
 typename Component<Product, Context...>::Bound choose(const std::vector<Component<Product, Context...>>& all,
                                                       const Choice& choice, const std::string& kind,
                                                       const std::vector<KnownKey>& elsewhere,
                                                       std::vector<Problem>& problems) {
+  const Node* written = choice.settings.find("name");
+  if (choice.settings.unreadable || (written && written->unreadable)) return {};
   std::vector<std::string> names;
   for (const auto& candidate : all) {
     if (candidate.name == choice.name) return candidate.bind(choice.settings, kind, elsewhere, problems);
-    if (candidate.name.rfind(kForTests, 0) != 0) names.push_back(candidate.name);
+    if (!is_for_tests(candidate.name)) names.push_back(candidate.name);
   }
-  const Node* written = choice.settings.find("name");
   const std::string expected = concat("; expected ", join(names, ", ", " or "));
   if (choice.name.empty() && written) {
     problems.push_back({written->origin, concat(kind, ".name is ", show(*written), expected)});

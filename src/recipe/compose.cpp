@@ -23,13 +23,6 @@ constexpr std::size_t kDeepest = 16;
 constexpr std::size_t kMostBases = 100;
 constexpr std::size_t kMostValues = 100'000;  // of all bases together, each as often as it is included
 
-std::size_t count_values(const Node& node) {
-  std::size_t count = 1;
-  for (const Node& element : node.list) count += count_values(element);
-  for (const auto& [key, value] : node.map) count += 1 + count_values(value);
-  return count;
-}
-
 // The value of the key `base`, no longer in the map.
 std::optional<Node> take_bases(Node& root) {
   const auto found = std::find_if(root.map.begin(), root.map.end(),
@@ -64,6 +57,7 @@ class Composer {
     Document document = read_document(path);
     composed_.text = std::move(document.text);
     composed_.root = over_bases(std::move(document), path, identity(path));
+    composed_.root.unreadable = is_incomplete_;
   }
 
  private:
@@ -74,7 +68,9 @@ class Composer {
     const Node* base = nullptr;  // the one that is being read
   };
 
+  // What the base would have set is missing.
   void refuse(const Node& base, const std::string& text) {
+    is_incomplete_ = true;
     composed_.problems.push_back({base.origin, text});
   }
 
@@ -82,7 +78,10 @@ class Composer {
     std::vector<Problem>& problems = composed_.problems;
     problems.insert(problems.end(), document.problems.begin(), document.problems.end());
     Node own = std::move(document.root);
-    if (own.kind != Node::Kind::kMap) return own;
+    if (own.kind != Node::Kind::kMap) {
+      is_incomplete_ = true;
+      return own;
+    }
     translate_words(own, problems, composed_.notices);
     const std::optional<Node> bases = take_bases(own);
     if (!bases) return own;
@@ -123,7 +122,7 @@ class Composer {
     }
     const Node* included = read_base(base);
     if (included == nullptr || included->kind != Node::Kind::kMap || values_ > kMostValues) return;
-    values_ += count_values(*included);
+    values_ += extent_of(*included).values;
     if (values_ > kMostValues) {
       refuse(base, concat("with ", base.scalar, " the bases hold more than ", kMostValues, " values"));
       return;
@@ -169,6 +168,7 @@ class Composer {
   std::map<std::string, Node> read_;  // by identity()
   std::size_t included_ = 0;
   std::size_t values_ = 0;
+  bool is_incomplete_ = false;  // a file could not be read
 };
 
 }  // namespace

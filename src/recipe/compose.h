@@ -10,7 +10,8 @@
 namespace gputrain::recipe {
 
 struct Composed {
-  Node root;         // a map without the key `base`; null when the file itself leaves nothing to read
+  Node root;         // a map without the key `base`, unreadable when a base is; null when the file itself
+                     // leaves nothing to read
   std::string text;  // the file that was asked for, as it was given
   std::vector<Problem> problems;     // of all files
   std::vector<std::string> notices;  // each with its place in front

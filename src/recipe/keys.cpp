@@ -1,6 +1,7 @@
 #include "recipe/keys.h"
 
 #include "base/text.h"
+#include "recipe/paths.h"
 #include "recipe/scalars.h"
 #include "recipe/write.h"
 
@@ -123,7 +124,7 @@ class KeyLister : public Visitor {
 
   Key& add(const char* name, Key::Type type, std::string value, const char* meaning) {
     Key key;
-    key.path = prefix_.empty() ? name : concat(prefix_, '.', name);
+    key.path = join_path(prefix_, name);
     key.type = type;
     key.value = std::move(value);
     key.meaning = meaning;
@@ -194,10 +195,6 @@ std::string type_text(const Key& key) {
   if (key.takes_auto) text += ", or auto";
   if (key.takes_null) text += ", or ~";
   return text;
-}
-
-std::string last_part(const std::string& path) {
-  return path.substr(path.rfind('.') + 1);
 }
 
 }  // namespace gputrain::recipe

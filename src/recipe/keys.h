@@ -45,7 +45,4 @@ std::vector<Key> keys(const Describe& describe, const std::string& prefix = "");
 // What a recipe may write there: "number, 0 < lr <= 1000, or auto"; `name` is what the range calls it.
 std::string type_text(const Key& key);
 
-// "lr" of "optimizer.lr".
-std::string last_part(const std::string& path);
-
 }  // namespace gputrain::recipe

@@ -6,13 +6,14 @@
 #include "recipe/bind.h"
 #include "recipe/compose.h"
 #include "recipe/overrides.h"
-#include "recipe/substitute.h"
+#include "recipe/paths.h"
+#include "recipe/write.h"
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 namespace gputrain::recipe {
@@ -30,48 +31,68 @@ std::string default_name(const std::string& path) {
   return std::filesystem::path(path).stem().string();
 }
 
-// The defaults of keys, those of a component by the name that `root` gives it.
-DefaultOf defaults(const Catalogue& catalogue, const Node& root, const std::string& path) {
-  return [&catalogue, &root, path](const std::string& key) -> std::optional<std::string> {
-    if (key == "name") return default_name(path);
-    const std::string component = key.substr(0, key.find('.'));
-    const Key* of_component = catalogue.find(component);
-    const Node* written = find_path(root, component + ".name");
-    const std::string kind = written != nullptr        ? written->scalar
-                             : of_component != nullptr ? of_component->value
-                                                       : "";
-    if (key == component + ".name" && !kind.empty()) return kind;
-    const Key* found = catalogue.find(key, kind);
-    const bool is_value = found != nullptr && found->type != Key::Type::kSection &&
-                          found->type != Key::Type::kComponent && found->type != Key::Type::kPaths;
-    return is_value ? std::optional<std::string>(found->value) : std::nullopt;
-  };
+// The kind that `root` gives to a component.
+std::string kind_of(const Key& component, const Node& root) {
+  const Node* written = find_path(root, component.path + ".name");
+  return written != nullptr ? with_environment(written->scalar, process_environment()) : component.value;
+}
+
+// The batch numbers, where those that are written are plain numbers; none otherwise.
+std::map<std::string, std::string> batch_numbers(const Node& root) {
+  std::map<std::string, std::string> numbers;
+  Node written;
+  written.kind = Node::Kind::kMap;
+  for (const char* key : {"micro_batch_size", "gradient_accumulation_steps", "global_batch_size"}) {
+    numbers[key] = "";
+    const Node* value = root.find(key);
+    if (value != nullptr) written.map.push_back(tree_of(key, *value).map.front());
+  }
+  Recipe recipe;
+  std::vector<Problem> problems = recipe::bind(written, "", [&](Visitor& v) { describe(v, recipe); });
+  derive_batch_sizes(recipe, written, problems);
+  if (!problems.empty()) return {};
+  for (const Key& key : keys([&](Visitor& v) { describe(v, recipe); })) {
+    if (const auto number = numbers.find(key.path); number != numbers.end()) number->second = key.value;
+  }
+  return numbers;
+}
+
+// The paths of all keys, for hints.
+std::vector<std::string> all_paths(const Catalogue& catalogue) {
+  std::vector<std::string> paths;
+  for (const KnownKey& key : catalogue.known()) paths.push_back(key.path);
+  return paths;
 }
 
 bool is_given(const Node& root, const char* key) {
   const Node* node = root.find(key);
-  return node != nullptr && node->kind != Node::Kind::kNull;
+  return node != nullptr && (node->kind != Node::Kind::kNull || node->unreadable);
 }
 
 void check(const Node& root, std::vector<Problem>& problems) {
+  if (root.unreadable) return;
   const std::array<const char*, 3> limits{"epochs", "max_steps", "max_time"};
   if (std::none_of(limits.begin(), limits.end(), [&](const char* key) { return is_given(root, key); })) {
     problems.push_back({root.origin, "nothing ends the run; expected epochs, max_steps or max_time"});
   }
 }
 
-// A value that could not be put in is no number either, and that is the same mistake.
-void append_new(std::vector<Problem>& problems, std::vector<Problem> more) {
-  std::set<std::string> places;
-  for (const Problem& problem : problems) {
-    if (problem.origin.line > 0) places.insert(problem.origin.text());
-  }
-  for (Problem& problem : more) {
-    if (places.count(problem.origin.text()) == 0) problems.push_back(std::move(problem));
-  }
-}
-
 }  // namespace
+
+DefaultOf defaults(const Catalogue& catalogue, const Node& root, const std::string& path) {
+  return [&catalogue, &root, path](const std::string& key) -> std::optional<std::string> {
+    if (key == "name") return escape_references(scalar_text(default_name(path)));
+    if (key == "output_dir") return "runs/${name}";
+    const auto [parent, last] = split_path(key);
+    const Key* holder = catalogue.find(parent);
+    const bool is_of_component = holder != nullptr && holder->type == Key::Type::kComponent;
+    if (is_of_component && last == "name" && !holder->value.empty()) return holder->value;
+    const Key* found = catalogue.find(key, is_of_component ? kind_of(*holder, root) : "");
+    const bool is_value = found != nullptr && found->type != Key::Type::kSection &&
+                          found->type != Key::Type::kComponent && found->type != Key::Type::kPaths;
+    return is_value ? std::optional<std::string>(found->value) : std::nullopt;
+  };
+}
 
 std::vector<Problem> bind_recipe(const Node& root, Recipe& recipe, const Catalogue& catalogue) {
   std::vector<Problem> problems =
@@ -94,8 +115,16 @@ Loaded load_recipe(const std::string& path, const std::vector<std::string>& argu
   if (loaded.root.kind != Node::Kind::kMap) return loaded;
   apply_overrides(loaded.root, arguments, components, loaded.problems, loaded.notices);
   const Node written = loaded.root;
-  substitute(loaded.root, defaults(catalogue, written, path), process_environment(), loaded.problems);
-  append_new(loaded.problems, bind_recipe(loaded.root, loaded.recipe, catalogue));
+  const DefaultOf default_of = defaults(catalogue, written, path);
+  const std::map<std::string, std::string> numbers = batch_numbers(written);
+  const DefaultOf known_before = [&](const std::string& key) {
+    const auto number = numbers.find(key);
+    return number != numbers.end() ? number->second : default_of(key);
+  };
+  substitute(loaded.root, known_before, process_environment(), loaded.problems, all_paths(catalogue));
+  for (Problem& problem : bind_recipe(loaded.root, loaded.recipe, catalogue)) {
+    loaded.problems.push_back(std::move(problem));
+  }
   sort_by_position(loaded.problems);
   Recipe& recipe = loaded.recipe;
   if (recipe.name.empty()) recipe.name = default_name(path);

@@ -1,6 +1,7 @@
 #include "recipe/merge.h"
 
 #include "base/text.h"
+#include "recipe/substitute.h"
 
 #include <cstddef>
 #include <unordered_map>
@@ -53,9 +54,11 @@ void drop_settings_of_old_name(Node& component, const Node& overlay, const std::
   const Node* new_name = overlay.find("name");
   if (new_name == nullptr || new_name->kind != Node::Kind::kScalar) return;
   const Node* written = component.find("name");
-  const std::string old_name = written != nullptr ? written->scalar : default_name;
+  const EnvironmentLookup environment = process_environment();
+  const std::string old_name =
+      written != nullptr ? with_environment(written->scalar, environment) : default_name;
   // Settings without any name wait for one, as in a base that leaves the choice to others.
-  if (old_name.empty() || old_name == new_name->scalar) return;
+  if (old_name.empty() || old_name == with_environment(new_name->scalar, environment)) return;
   const std::vector<std::string> dropped = drop_settings(component);
   if (dropped.empty()) return;
   notices.push_back(concat(new_name->origin.text(), ": the settings of ", old_name,

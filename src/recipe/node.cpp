@@ -3,15 +3,27 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <tuple>
 #include <utility>
 
 namespace gputrain::recipe {
 
+namespace {
+
+// In one line, and nothing that a terminal or a comment in YAML would take for more than text.
+std::string in_one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, ' ');
+  return text;
+}
+
+}  // namespace
+
 std::string Origin::text() const {
-  if (!argument.empty()) return "argument " + argument;
-  if (line == 0) return file;
-  return concat(file, ':', line, ':', column);
+  if (!argument.empty()) return "argument " + in_one_line(argument);
+  if (line == 0) return in_one_line(file);
+  return concat(in_one_line(file), ':', line, ':', column);
 }
 
 const Node* Node::find(std::string_view key) const {
@@ -24,6 +36,24 @@ const Node* Node::find(std::string_view key) const {
 
 Node* Node::find(std::string_view key) {
   return const_cast<Node*>(std::as_const(*this).find(key));
+}
+
+Extent extent_of(const Node& node) {
+  Extent extent;
+  extent.bytes = node.scalar.size();
+  const auto include = [&extent](const Node& inner) {
+    const Extent of_inner = extent_of(inner);
+    extent.values += of_inner.values;
+    extent.bytes += of_inner.bytes;
+    extent.depth = std::max(extent.depth, of_inner.depth + 1);
+  };
+  for (const Node& element : node.list) include(element);
+  for (const auto& [key, value] : node.map) {
+    extent.values += 1;
+    extent.bytes += key.scalar.size();
+    include(value);
+  }
+  return extent;
 }
 
 std::string canonical(std::string_view key) {
@@ -61,7 +91,7 @@ std::string text_of(const std::vector<Problem>& problems) {
   std::vector<std::string> lines;
   for (const Problem& problem : problems) {
     const std::string origin = problem.origin.text();
-    lines.push_back(origin.empty() ? problem.text : concat(origin, ": ", problem.text));
+    lines.push_back(in_one_line(origin.empty() ? problem.text : concat(origin, ": ", problem.text)));
   }
   return join(lines, "\n");
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,7 @@ struct Origin {
   int column = 0;        // counted from 1
   std::string argument;  // as typed, when it came from the command line
 
-  // "configs/a.yaml:14:10" or "argument optimizer.lr=2".
+  // "configs/a.yaml:14:10" or "argument optimizer.lr=2", control characters as blanks.
   std::string text() const;
 };
 
@@ -34,6 +35,9 @@ class Node {
   Origin origin;
   std::string scalar;
   bool quoted = false;  // "..." or '...': never null, a number or a boolean
+  // What was written here could not be read, of a map a part of it. That is a problem already: what is
+  // missing is none.
+  bool unreadable = false;
   std::vector<Node> list;
   std::vector<Entry> map;  // in file order
 
@@ -48,6 +52,15 @@ struct Entry {
   Node value;
 };
 
+// How much a value holds: `values` counts itself, what is in it and the keys of maps, `bytes` their text;
+// `depth` is 1 without lists and maps.
+struct Extent {
+  std::size_t values = 1;
+  std::size_t bytes = 0;
+  std::size_t depth = 1;
+};
+Extent extent_of(const Node& node);
+
 // A key as the program spells it: with underscores.
 std::string canonical(std::string_view key);
 
@@ -61,7 +74,8 @@ Origin origin_of(const Node& root, std::string_view path);
 // By place: first those of files, then those of arguments.
 void sort_by_position(std::vector<Problem>& problems);
 
-// One line each: "configs/a.yaml:14:10: optimizer.beta2 is 1.5; expected 0 <= beta2 < 1".
+// One line each, whatever the texts hold: "configs/a.yaml:14:10: optimizer.beta2 is 1.5; expected 0 <= beta2
+// < 1".
 std::string text_of(const std::vector<Problem>& problems);
 
 }  // namespace gputrain::recipe

@@ -6,7 +6,6 @@
 #include "recipe/words.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -25,12 +24,6 @@ struct Change {
   std::vector<std::string> keys;  // of ours, what a deletion is about
 };
 
-bool is_path(std::string_view path) {
-  const auto is_allowed = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; };
-  return !path.empty() && path.front() != '.' && path.back() != '.' &&
-         path.find("..") == std::string_view::npos && std::all_of(path.begin(), path.end(), is_allowed);
-}
-
 std::ptrdiff_t depth_of(std::string_view path) {
   return std::count(path.begin(), path.end(), '.') + 1;
 }
@@ -41,25 +34,6 @@ std::string explain_path(std::string_view path) {
   if (depth_of(path) > kDeepest) return concat("the key is nested more than ", kDeepest, " deep");
   if (path.substr(0, path.find('.')) == "base") return "bases belong in a recipe file; change its key base";
   return "";
-}
-
-// {a: {b: value}} for "a.b".
-Node tree_of(std::string_view path, Node value) {
-  const Origin origin = value.origin;
-  while (!path.empty()) {
-    const std::size_t dot = path.rfind('.');
-    Node key;
-    key.kind = Node::Kind::kScalar;
-    key.origin = origin;
-    key.scalar = path.substr(dot + 1);  // npos + 1 is 0
-    Node map;
-    map.kind = Node::Kind::kMap;
-    map.origin = origin;
-    map.map.push_back({std::move(key), std::move(value)});
-    value = std::move(map);
-    path = path.substr(0, dot == std::string_view::npos ? 0 : dot);
-  }
-  return value;
 }
 
 // The keys of ours that a deletion is about.
@@ -93,8 +67,11 @@ std::vector<Change> read_changes(const std::vector<std::string>& arguments, std:
       change.keys = keys_to_delete(change, notices);
     } else {
       const std::string_view value = std::string_view(argument).substr(equals + 1);
-      change.tree = tree_of(change.path, read_value(value, change.origin, problems));
-      translate_words(*change.tree, problems, notices);
+      Node read = read_value(value, change.origin, problems);
+      std::vector<Problem> told;  // of an unreadable value there is no more to say
+      std::vector<Problem>& of_words = read.unreadable ? told : problems;
+      change.tree = tree_of(change.path, std::move(read));
+      translate_words(*change.tree, of_words, notices);
     }
     changes.push_back(std::move(change));
   }
@@ -151,21 +128,24 @@ bool is_blocked(const Node& root, const Change& change, std::vector<Problem>& pr
 
 // Whether there was such a key.
 bool erase(Node& root, const std::string& path) {
-  const std::size_t dot = path.rfind('.');
-  const std::string parent_path = dot == std::string::npos ? "" : path.substr(0, dot);
-  const std::string key = path.substr(dot + 1);  // npos + 1 is 0
+  const auto [parent_path, key] = split_path(path);
   // find_path() does not change the tree, and neither is root const.
   Node* parent = const_cast<Node*>(find_path(root, parent_path));
   if (parent == nullptr || parent->find(key) == nullptr) return false;
   std::vector<Entry>& entries = parent->map;
-  entries.erase(std::find_if(entries.begin(), entries.end(),
-                             [&](const Entry& entry) { return canonical(entry.key.scalar) == key; }));
+  entries.erase(std::find_if(entries.begin(), entries.end(), [&, &key = key](const Entry& entry) {
+    return canonical(entry.key.scalar) == key;
+  }));
   return true;
 }
 
-void unset(Node& root, const Change& change, std::vector<Problem>& problems) {
+// Deletes what `change` names. What was there `before` names were applied went with its component's old name.
+void unset(Node& root, const Node& before, const Change& change, std::vector<Problem>& problems) {
   bool was_set = false;
-  for (const std::string& key : change.keys) was_set = erase(root, key) || was_set;
+  for (const std::string& key : change.keys) {
+    const bool was_dropped = find_path(before, key) != nullptr;
+    was_set = erase(root, key) || was_dropped || was_set;
+  }
   if (was_set) return;
   const std::string guess = nearest_path(root, change.keys.front());
   problems.push_back({change.origin, concat("the recipe does not set ", join(change.keys, ", ", " or "),
@@ -178,15 +158,18 @@ void apply_overrides(Node& root, const std::vector<std::string>& arguments, cons
                      std::vector<Problem>& problems, std::vector<std::string>& notices) {
   std::vector<Change> changes = read_changes(arguments, problems, notices);
   const std::map<std::string, Node> names = last_names(changes, components);
+  Node before;  // what names may drop
+  before.kind = Node::Kind::kMap;
   for (const auto& [component, name] : names) {
     const Node* settings = root.find(component);
     // Where there are no settings, there are none to lose.
     if (settings == nullptr || settings->kind != Node::Kind::kMap) continue;
+    merge(before, tree_of(component, *settings), {}, notices);
     merge(root, tree_of(component + ".name", name), components, notices);
   }
   for (Change& change : changes) {
     if (!change.tree) {
-      unset(root, change, problems);
+      unset(root, before, change, problems);
     } else if (drop_renamed(*change.tree, names, notices); !is_blocked(root, change, problems)) {
       merge(root, std::move(*change.tree), components, notices);
     }

@@ -23,26 +23,6 @@ constexpr std::size_t kDeepest = 64;
 
 struct Refused {};  // the rest of the document cannot be read; the reason is among the problems
 
-struct Extent {
-  std::size_t nodes = 1;
-  std::size_t depth = 1;
-
-  void include(const Extent& inner) {
-    nodes += inner.nodes;
-    depth = std::max(depth, inner.depth + 1);
-  }
-};
-
-Extent extent_of(const Node& node) {
-  Extent extent;
-  for (const Node& element : node.list) extent.include(extent_of(element));
-  for (const auto& [key, value] : node.map) {
-    extent.nodes += 1;
-    extent.include(extent_of(value));
-  }
-  return extent;
-}
-
 // Builds a Node out of what yaml-cpp's parser reports. Its own tree (YAML::Node) loses duplicate keys, merge
 // keys and the quotes of scalars.
 class Builder : public YAML::EventHandler {
@@ -90,7 +70,7 @@ class Builder : public YAML::EventHandler {
     if (named == anchored_.end()) refuse(mark, "the alias stands inside of what it names");
     const Extent extent = extent_of(named->second);
     if (open_.size() + extent.depth > kDeepest) refuse_depth(mark);
-    count(extent.nodes, mark);
+    count(extent.values, mark);
     add(named->second);
   }
 
@@ -156,7 +136,7 @@ class Builder : public YAML::EventHandler {
   void finish(Node node, YAML::anchor_t anchor, const YAML::Mark& mark) {
     count(1, mark);
     if (anchor != YAML::NullAnchor) {
-      count(extent_of(node).nodes, mark);
+      count(extent_of(node).values, mark);
       anchored_[anchor] = node;
     }
     add(std::move(node));
@@ -322,10 +302,12 @@ class OpenEnds {
   std::vector<Place> open_;
 };
 
+bool is_open_bracket(const YAML::Exception& error) {
+  return error.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW || error.msg == YAML::ErrorMsg::END_OF_MAP_FLOW;
+}
+
 bool is_open_end(const YAML::Exception& error) {
-  namespace msg = YAML::ErrorMsg;
-  return error.msg == msg::DOC_IN_SCALAR || error.msg == msg::END_OF_SEQ_FLOW ||
-         error.msg == msg::END_OF_MAP_FLOW;
+  return error.msg == YAML::ErrorMsg::DOC_IN_SCALAR || is_open_bracket(error);
 }
 
 std::string explain_error(const YAML::Exception& error) {
@@ -341,15 +323,28 @@ std::string explain_error(const YAML::Exception& error) {
   return found != explained.end() ? std::string(found->second) : "this is not YAML: " + error.msg;
 }
 
+// Whether one of the lines, counted from 0, holds a substitution.
+bool holds_reference(std::string_view text, int first, int last) {
+  for (int line = first; line <= last; ++line) {
+    if (line_of(text, line).find("${") != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 Problem syntax_problem(const YAML::Exception& error, std::string_view text, const Origin& origin) {
   Problem problem{origin, explain_error(error)};
+  const auto open = is_open_end(error) ? OpenEnds(text).last() : std::nullopt;
+  const int last = last_line(text);
+  if (is_open_bracket(error) &&
+      holds_reference(text, open ? open->line : 0, std::min(error.mark.line, last))) {
+    problem.text += "; put ${...} in quotes inside { } and [ ]";
+  }
   if (!origin.argument.empty() || error.mark.is_null()) return problem;
-  if (const auto open = is_open_end(error) ? OpenEnds(text).last() : std::nullopt) {
+  if (open) {
     problem.origin.line = open->line + 1;
     problem.origin.column = open->column + 1;
     return problem;
   }
-  const int last = last_line(text);
   problem.origin.line = std::min(error.mark.line, last) + 1;
   problem.origin.column = error.mark.line > last ? 1 : error.mark.column + 1;
   // The parser may notice a word without its colon only in the next line.
@@ -451,6 +446,7 @@ Node read_value(std::string_view text, const Origin& origin, std::vector<Problem
   node.origin = origin;
   if (const std::optional<BadByte> bad = find_bad_byte(text)) {
     problems.push_back({origin, bad->text});
+    node.unreadable = true;
     return node;
   }
   if (text.empty() || text == "~" || text == "null") return node;
@@ -459,6 +455,7 @@ Node read_value(std::string_view text, const Origin& origin, std::vector<Problem
     node.scalar = text;
     return node;
   }
+  node.unreadable = true;
   return parse(text, origin, problems).value_or(node);
 }
 

@@ -20,7 +20,8 @@ Document read_document(const std::string& path);
 Document read_text(std::string text, const std::string& file);
 
 // The value of `key=value` on the command line: YAML where it starts with a bracket, a brace or a quote; null
-// where it is empty, `~` or `null`; plain text otherwise. `origin` is given to all of its nodes.
+// where it is empty, `~` or `null`; plain text otherwise. `origin` is given to all of its nodes. With a
+// problem it is null and unreadable.
 Node read_value(std::string_view text, const Origin& origin, std::vector<Problem>& problems);
 
 // "lr: 0.1" for "lr:0.1", which YAML reads as one word; "" where no space is missing.

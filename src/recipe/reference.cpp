@@ -1,6 +1,7 @@
 #include "recipe/reference.h"
 
 #include "base/text.h"
+#include "recipe/paths.h"
 
 #include <cctype>
 #include <string_view>
@@ -33,18 +34,20 @@ has in a recipe and where that comes from; `gputrain check RECIPE --print` print
 - **The command line** goes over the recipe: `gputrain run RECIPE optimizer.lr=0.05 ~max_grad_norm` sets a key and
   removes another. `--set KEY=VALUE` and `--unset KEY` say the same; zsh wants `~KEY` in quotes.
 - **Substitution**: `${env:VAR}` is an environment variable, `${env:VAR,default}` the same with a value for when it is
-  not set, `${optimizer.lr}` the value of another key.
+  not set, `${optimizer.lr}` the value of another key. Inside `{ }` and `[ ]` it stands in quotes:
+  `{lr: "${env:LR,0.1}"}`. `$${` is the text `${`.
 )";
 
 struct Row {
   std::string key;
   std::string accepted;
   std::string default_value;
+  std::string unit;
   std::string meaning;
 
   bool operator==(const Row& other) const {
-    return std::tie(key, accepted, default_value, meaning) ==
-           std::tie(other.key, other.accepted, other.default_value, other.meaning);
+    return std::tie(key, accepted, default_value, unit, meaning) ==
+           std::tie(other.key, other.accepted, other.default_value, other.unit, other.meaning);
   }
 };
 
@@ -74,17 +77,17 @@ bool is_map(const Key& key) {
 }
 
 Row row(const Key& key) {
-  if (is_map(key)) return {code(key.path), "a map: " + link(key.path), "", escaped(key.meaning)};
+  if (is_map(key)) return {code(key.path), "a map: " + link(key.path), "", "", escaped(key.meaning)};
   // An empty text says nothing; the meaning tells what then holds.
-  const std::string shown = key.value == "\"\"" ? "" : code(key.value);
-  const std::string unit = key.unit.empty() ? "" : concat(" (", escaped(key.unit), ')');
-  return {code(key.path), escaped(type_text(key)), shown, escaped(key.meaning) + unit};
+  const std::string shown = key.value.empty() || key.value == "\"\"" ? "" : code(key.value);
+  return {code(key.path), escaped(type_text(key)), shown, escaped(key.unit), escaped(key.meaning)};
 }
 
 std::string table(const std::vector<Row>& rows) {
-  std::string text = "\n| key | what may be written | default | meaning |\n|---|---|---|---|\n";
+  std::string text = "\n| key | what may be written | default | unit | meaning |\n|---|---|---|---|---|\n";
   for (const Row& one : rows) {
-    text += concat("| ", join({one.key, one.accepted, one.default_value, one.meaning}, " | "), " |\n");
+    text +=
+        concat("| ", join({one.key, one.accepted, one.default_value, one.unit, one.meaning}, " | "), " |\n");
   }
   return text;
 }
@@ -104,9 +107,7 @@ std::string sentence(std::string text) {
 std::vector<Row> rows_in(const std::string& parent, const std::vector<Key>& keys) {
   std::vector<Row> rows;
   for (const Key& key : keys) {
-    const std::size_t dot = key.path.rfind('.');
-    const std::string holder = dot == std::string::npos ? "" : key.path.substr(0, dot);
-    if (holder == parent) rows.push_back(row(key));
+    if (split_path(key.path).first == parent) rows.push_back(row(key));
   }
   return rows;
 }
@@ -119,19 +120,15 @@ struct Family {
 
 std::string component(const Catalogue& catalogue, const Key& key) {
   std::vector<Family> families;
-  std::vector<std::string> names;
   std::string kinds = "\n| kind | meaning |\n|---|---|\n";
-  for (const Kind& kind : catalogue.kinds.at(key.path)) {
-    if (kind.name.rfind(kForTests, 0) == 0) continue;
-    names.push_back(kind.name);
-    kinds += concat("| ", code(kind.name), " | ", escaped(kind.meaning), " |\n");
-    std::vector<Row> rows = rows_in(key.path, kind.keys);
+  for (const Kind* kind : catalogue.shown_kinds(key.path)) {
+    kinds += concat("| ", code(kind->name), " | ", escaped(kind->meaning), " |\n");
+    std::vector<Row> rows = rows_in(key.path, kind->keys);
     if (families.empty() || !(families.back().rows == rows)) families.push_back({{}, std::move(rows)});
-    families.back().names.push_back(code(kind.name));
+    families.back().names.push_back(code(kind->name));
   }
-  const Row name{code(key.path + ".name"), escaped(join(names, ", ", " or ")),
-                 key.value.empty() ? "" : code(key.value), "kind of " + key.path};
-  std::string text = heading(2, key.path) + sentence(key.meaning) + table({name}) + kinds;
+  std::string text =
+      heading(2, key.path) + sentence(key.meaning) + table({row(catalogue.name_key(key.path))}) + kinds;
   for (const Family& family : families) {
     text += heading(3, concat(key.path, ": ", join(family.names, ", ")));
     text += family.rows.empty() ? "\nNo keys of its own.\n" : table(family.rows);

@@ -1,6 +1,7 @@
 #include "recipe/schema.h"
 
 #include "base/text.h"
+#include "recipe/paths.h"
 #include "recipe/read.h"
 #include "recipe/scalars.h"
 
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -53,10 +55,19 @@ Json reference_to(const std::string& definition) {
   return {{"$ref", "#/definitions/" + definition}};
 }
 
-Json in_range(const char* type, Range range) {
-  Json schema{{"type", type}};
+Json number_in(Range range) {
+  Json schema{{"type", "number"}};
   if (std::isfinite(range.min)) schema[range.min_open ? "exclusiveMinimum" : "minimum"] = to_json(range.min);
   if (std::isfinite(range.max)) schema[range.max_open ? "exclusiveMaximum" : "maximum"] = to_json(range.max);
+  return schema;
+}
+
+Json integer_in(Range range) {
+  using Limits = std::numeric_limits<std::int64_t>;
+  Json schema = number_in(range);
+  schema["type"] = "integer";
+  if (!std::isfinite(range.min)) schema["minimum"] = Limits::min();
+  if (!std::isfinite(range.max)) schema["maximum"] = Limits::max();
   return schema;
 }
 
@@ -69,33 +80,40 @@ Json text() {
   return {{"type", {"string", "number", "boolean"}}};
 }
 
+Json file() {
+  Json schema = text();
+  schema["minLength"] = 1;
+  return schema;
+}
+
 // What may be written for `key`, without auto, null and substitutions.
 std::vector<Json> alternatives(const Key& key) {
   const Range range = key.range.value_or(Range{-kNoLimit, kNoLimit});
   switch (key.type) {
     case Key::Type::kNumber:
-      return {in_range("number", range)};
+      return {number_in(range)};
     case Key::Type::kInteger:
-      return {in_range("integer", range)};
+      return {integer_in(range)};
     case Key::Type::kBoolean:
       return {{{"type", "boolean"}}};
     case Key::Type::kText:
-    case Key::Type::kPath:
       return {text()};
+    case Key::Type::kPath:
+      return {file()};
     case Key::Type::kPaths:
-      return {text(), list_of(text())};
+      return {file(), list_of(file())};
     case Key::Type::kDevice:
       return {{{"enum", {"cpu", "cuda"}}}, {{"type", "string"}, {"pattern", "^cuda:[0-9]{1,2}$"}}};
     case Key::Type::kWord:
       return {{{"enum", key.words}}};
     case Key::Type::kNumbers:
-      return {list_of(in_range("number", range))};
+      return {list_of(number_in(range))};
     case Key::Type::kIntegers:
-      return {list_of(in_range("integer", range))};
+      return {list_of(integer_in(range))};
     case Key::Type::kDuration:
       return {reference_to("duration")};
     case Key::Type::kInterval:
-      return {in_range("integer", {1, 1e12}), reference_to("epochs"), reference_to("duration")};
+      return {integer_in({1, 1e12}), reference_to("epochs"), reference_to("duration")};
     case Key::Type::kSection:
     case Key::Type::kComponent:
       break;  // see map_of
@@ -135,8 +153,7 @@ Json properties_in(const std::string& parent, const std::vector<Key>& all) {
   Json properties = Json::object();
   for (const Key& key : all) {
     const std::string name = last_part(key.path);
-    const bool is_inside = key.path == (parent.empty() ? name : concat(parent, '.', name));
-    if (is_inside) properties[name] = property(key, all);
+    if (key.path == join_path(parent, name)) properties[name] = property(key, all);
   }
   return properties;
 }
@@ -162,16 +179,13 @@ Json property(const Key& key, const std::vector<Key>& all) {
 // over a base any kind may be meant, else it is the default.
 class ComponentSchema {
  public:
-  ComponentSchema(const Catalogue& catalogue, const Key& key) : key_(key) {
+  ComponentSchema(const Catalogue& catalogue, const Key& key)
+      : key_(key), kinds_(catalogue.shown_kinds(key.path)) {
     Json names = Json::array();
-    for (const Kind& kind : catalogue.kinds.at(key.path)) {
-      if (kind.name.rfind(kForTests, 0) == 0) continue;
-      kinds_.push_back(&kind);
-      names.push_back({{"const", kind.name}, {"description", kind.meaning}});
-    }
+    for (const Kind* kind : kinds_) names.push_back({{"const", kind->name}, {"description", kind->meaning}});
     names.push_back(reference_to("substitution"));
-    const std::string otherwise = key.value.empty() ? "" : "; default: " + key.value;
-    name_["description"] = concat("kind of ", key.path, otherwise);
+    const Key name = catalogue.name_key(key.path);
+    name_["description"] = concat(name.meaning, name.value.empty() ? "" : "; default: " + name.value);
     name_["anyOf"] = std::move(names);
   }
 
@@ -260,12 +274,15 @@ std::string json_schema(const Catalogue& catalogue) {
     if (key.value.empty()) required.push_back(key.path);
   }
   Json limits = Json::array();
-  for (const char* limit : {"epochs", "max_steps", "max_time"}) limits.push_back({{"required", {limit}}});
+  for (const char* limit : {"epochs", "max_steps", "max_time"}) {
+    limits.push_back({{"required", {limit}}, {"properties", {{limit, {{"not", {{"type", "null"}}}}}}}});
+  }
   Json schema{{"$schema", "http://json-schema.org/draft-07/schema#"},
               {"title", "a recipe of gputrain"},
               {"type", "object"}};
   schema.update(closed(properties));
-  schema["if"] = {{"required", {"base"}}};
+  // An empty list of bases is none.
+  schema["if"] = {{"required", {"base"}}, {"properties", {{"base", {{"minItems", 1}}}}}};
   schema["then"] = {{"properties", over_base}};
   schema["else"] = {{"required", required}, {"anyOf", limits}, {"properties", alone}};
   schema["definitions"] = definitions();

@@ -55,37 +55,12 @@ bool is_variable(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_allowed);
 }
 
-bool is_path(std::string_view path) {
-  const auto is_allowed = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
-  };
-  return !path.empty() && std::all_of(path.begin(), path.end(), is_allowed);
-}
-
 // The text of a recipe as messages show it: in one line and not too long.
 std::string show_text(std::string_view text) {
   Node node;
   node.kind = Node::Kind::kScalar;
   node.scalar = text;
   return show(node);
-}
-
-struct Extent {
-  std::size_t values = 0;
-  std::size_t bytes = 0;
-  std::size_t depth = 0;
-};
-
-void measure(const Node& node, std::size_t depth, Extent& extent) {
-  extent.values += 1;
-  extent.bytes += node.scalar.size();
-  extent.depth = std::max(extent.depth, depth);
-  for (const Node& element : node.list) measure(element, depth + 1, extent);
-  for (const auto& [key, value] : node.map) {
-    extent.values += 1;
-    extent.bytes += key.scalar.size();
-    measure(value, depth + 1, extent);
-  }
 }
 
 // Says that all of `node` was written at `origin`.
@@ -147,8 +122,8 @@ std::optional<Form> read_form(std::string_view written, std::string& error) {
 class Substituter {
  public:
   Substituter(Node& root, const DefaultOf& default_of, const EnvironmentLookup& environment,
-              std::vector<Problem>& problems)
-      : root_(root), default_of_(default_of), environment_(environment), problems_(problems) {}
+              std::vector<Problem>& problems, const std::vector<std::string>& known)
+      : root_(root), default_of_(default_of), environment_(environment), problems_(problems), known_(known) {}
 
   void run() { settle(root_, 0); }
 
@@ -183,6 +158,7 @@ class Substituter {
     bool is_good = true;
     if (is_scalar) {
       is_good = replace(node, depth);
+      node.unreadable = !is_good;
     } else {
       for (Node& element : node.list) is_good = settle(element, depth + 1) && is_good;
       for (auto& [key, value] : node.map) is_good = settle(value, depth + 1) && is_good;
@@ -264,12 +240,11 @@ class Substituter {
   // False, with a problem the first time, when too much was put in.
   bool take_room(const Node& value, std::size_t depth, const Origin& origin) {
     if (is_full_) return false;
-    Extent extent;
-    measure(value, depth, extent);
+    const Extent extent = extent_of(value);
     values_ += extent.values;
     bytes_ += extent.bytes;
     is_full_ = true;
-    if (extent.depth > kDeepest) {
+    if (depth + extent.depth > kDeepest + 1) {
       return refuse(origin, concat("with what ${...} puts in, lists and maps are nested more than ", kDeepest,
                                    " deep"));
     }
@@ -349,8 +324,14 @@ class Substituter {
       refuse(origin, concat("the recipe does not set ", path, what_was_meant(path)));
       return nullptr;
     }
+    if (*text == "auto") {
+      refuse(origin, path + " is auto, decided later; write a value for it");
+      return nullptr;
+    }
+    const std::optional<std::string> value = replaced_text(*text, origin);
+    if (!value) return nullptr;
     made.kind = Node::Kind::kScalar;
-    if (!text->empty()) made = read_value(*text, origin, problems_);
+    if (!value->empty()) made = read_value(*value, origin, problems_);
     place(made, origin);
     return &made;
   }
@@ -360,7 +341,9 @@ class Substituter {
         std::none_of(path.begin(), path.end(), [](unsigned char c) { return std::islower(c) != 0; });
     if (is_variable(path) && (is_upper || environment_(path)))
       return concat("; did you mean ${env:", path, "}?");
-    const std::string guess = suggestions_++ < kMostSuggestions ? nearest_path(root_, path) : "";
+    if (suggestions_++ >= kMostSuggestions) return ", and it has no default";
+    std::string guess = nearest_path(root_, path);
+    if (guess.empty()) guess = nearest_path(known_, path);
     return guess.empty() ? ", and it has no default" : concat("; did you mean ${", guess, "}?");
   }
 
@@ -379,6 +362,7 @@ class Substituter {
   const DefaultOf& default_of_;
   const EnvironmentLookup& environment_;
   std::vector<Problem>& problems_;
+  const std::vector<std::string>& known_;
   // By address: a scalar may become another value, but none moves.
   std::unordered_map<const Node*, State> states_;
   std::unordered_map<const Node*, std::unordered_map<std::string, Node*>> children_;
@@ -398,9 +382,27 @@ EnvironmentLookup process_environment() {
   };
 }
 
+std::string escape_references(std::string text) {
+  for (std::size_t at = 0; (at = text.find(kOpen, at)) != std::string::npos; at += kEscaped.size()) {
+    text.replace(at, kOpen.size(), kEscaped);
+  }
+  return text;
+}
+
 void substitute(Node& root, const DefaultOf& default_of, const EnvironmentLookup& environment,
-                std::vector<Problem>& problems) {
-  Substituter(root, default_of, environment, problems).run();
+                std::vector<Problem>& problems, const std::vector<std::string>& known) {
+  Substituter(root, default_of, environment, problems, known).run();
+}
+
+std::string with_environment(const std::string& text, const EnvironmentLookup& environment) {
+  if (text.find(kOpen) == std::string::npos) return text;
+  Node node;
+  node.kind = Node::Kind::kScalar;
+  node.scalar = text;
+  std::vector<Problem> problems;  // told when the recipe as a whole is searched
+  substitute(
+      node, [](const std::string&) { return std::nullopt; }, environment, problems);
+  return problems.empty() ? node.scalar : text;
 }
 
 }  // namespace gputrain::recipe

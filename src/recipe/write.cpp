@@ -2,6 +2,8 @@
 
 #include "base/text.h"
 #include "recipe/catalogue.h"
+#include "recipe/paths.h"
+#include "recipe/substitute.h"
 
 #include <algorithm>
 #include <array>
@@ -48,7 +50,7 @@ class Lines {
     std::string line =
         concat(std::string(2 * static_cast<std::size_t>(depth), ' '), last_part(key.path), ':');
     const bool is_map = key.type == Key::Type::kSection || key.type == Key::Type::kComponent;
-    if (!is_map) line += " " + key.value;
+    if (!is_map) line += " " + escape_references(key.value);
     if (!is_map && root_ != nullptr)
       line += concat(indent_to(line), "# ", source_text(*root_, key, default_value));
     text_ += line + '\n';
@@ -89,12 +91,12 @@ std::vector<Key> keys_with_values(const Recipe& recipe, const std::map<std::stri
     all.push_back(std::move(key));
     if (all.back().type != Key::Type::kComponent) continue;
     const std::string component = all.back().path;
-    Key name;
-    name.path = component + ".name";
-    name.value = scalar_text(all.back().value);
-    name.meaning = "kind of " + component;
+    Key name = name_key(all.back());
+    name.value = scalar_text(name.value);
     all.push_back(std::move(name));
-    for (Key& own : keys(components.at(component), component)) all.push_back(std::move(own));
+    const Describe& describe_settings = components.at(component);
+    if (!describe_settings) continue;  // the recipe names no kind that exists
+    for (Key& own : keys(describe_settings, component)) all.push_back(std::move(own));
   }
   return all;
 }

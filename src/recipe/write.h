@@ -18,7 +18,7 @@ std::string write_recipe(const Recipe& recipe, const std::map<std::string, Descr
                          const Node* root = nullptr);
 
 // The keys of a recipe and of the components it names, in their order, with the values they have.
-// `components`: as for write_recipe.
+// `components`: as for write_recipe; an empty description is that of a component without keys.
 std::vector<Key> keys_with_values(const Recipe& recipe, const std::map<std::string, Describe>& components);
 
 // Where the value of `key` comes from: "recipe.yaml:3:5", "argument seed=2", "default", or "auto" where the

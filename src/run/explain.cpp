@@ -1,4 +1,9 @@
 #include "base/text.h"
+#include "recipe/compose.h"
+#include "recipe/paths.h"
+#include "recipe/read.h"
+#include "recipe/scalars.h"
+#include "recipe/schema.h"
 #include "recipe/write.h"
 #include "run/assemble.h"
 #include "run/run.h"
@@ -35,7 +40,7 @@ std::string other_kinds(const std::string& path) {
   std::vector<std::string> paths;
   for (const Key& key : keys) paths.push_back(key.path);
   std::string hint = other_kinds(path);
-  if (const std::string guess = nearest(path, paths); hint.empty() && !guess.empty())
+  if (const std::string guess = recipe::nearest_path(paths, path); hint.empty() && !guess.empty())
     hint = concat("; did you mean ", guess, '?');
   throw Error(ExitCode::kUsage, concat("--explain ", path, ": this recipe has no such key", hint,
                                        " (gputrain schema --markdown lists all keys)"));
@@ -43,9 +48,8 @@ std::string other_kinds(const std::string& path) {
 
 std::string kinds_of(const std::string& component) {
   std::string text;
-  for (const recipe::Kind& kind : catalogue().kinds.at(component)) {
-    if (kind.name.rfind(recipe::kForTests, 0) == 0) continue;
-    text += row("", concat(kind.name, ": ", kind.meaning));
+  for (const recipe::Kind* kind : catalogue().shown_kinds(component)) {
+    text += row("", concat(kind->name, ": ", kind->meaning));
   }
   return text;
 }
@@ -58,42 +62,71 @@ std::string keys_below(const std::vector<Key>& keys, const std::string& path) {
   return text;
 }
 
-// Where the default of a key is written, its kind of component included.
-std::string default_of(const Plan& plan, const Key& key) {
-  const std::string component = key.path.substr(0, key.path.find('.'));
-  if (key.path == component + ".name") {
-    const Key* own = catalogue().find(component);
-    return own != nullptr ? own->value : "";
+// The keys of the recipe, with what they are told to be where it is not the recipe that says so.
+std::vector<Key> keys_of(const Plan& plan) {
+  std::vector<Key> keys{recipe::base_key()};
+  for (Key& key : plan.keys()) {
+    const auto [component, last] = recipe::split_path(key.path);
+    if (last == "name" && !component.empty()) key.words = catalogue().name_key(component).words;
+    keys.push_back(std::move(key));
   }
-  const Key* name = find(plan.keys(), component + ".name");
-  const Key* known = catalogue().find(key.path, name != nullptr ? name->value : "");
-  return known != nullptr ? known->value : "";
+  return keys;
+}
+
+// What is wrong with the key at `path`, a row each.
+std::string refusals(const Plan& plan, const std::string& path) {
+  std::string text;
+  for (const recipe::Problem& problem : plan.problems) {
+    const bool is_of_key =
+        problem.text.rfind(path, 0) == 0 && problem.text.find_first_of(" [", path.size()) == path.size();
+    if (is_of_key) text += row("refused", recipe::text_of({problem}));
+  }
+  return text;
+}
+
+// The value of `key` and where it comes from. Of one that was refused, what is written.
+std::string value_of(const Plan& plan, const Key& key, const std::string& default_value, bool is_refused) {
+  const recipe::Node* written = recipe::find_path(plan.root, key.path);
+  const bool is_written = is_refused && written != nullptr;
+  return concat(is_written ? recipe::show(*written) : key.value, "  (",
+                recipe::source_text(plan.root, key, default_value), ')');
+}
+
+// A recipe is laid over its bases before it is read, so that they are no value of it.
+std::string bases_of(const Plan& plan) {
+  const recipe::Document document = recipe::read_text(plan.text, plan.path);
+  const recipe::Node* base = document.root.find("base");
+  return base == nullptr ? "[]  (default)"
+                         : concat(recipe::json_text(*base), "  (", base->origin.text(), ')');
 }
 
 }  // namespace
 
 void explain(const Request& request, const std::string& written) {
   Plan plan = read_plan(request.recipe, request.arguments);
+  if (plan.root.kind != recipe::Node::Kind::kMap) refuse_problems(plan);
   resolve(plan, Purpose::kLook);
-  refuse_problems(plan);
   const std::string path = recipe::canonical(written);
-  const std::vector<Key> keys = plan.keys();
+  const std::vector<Key> keys = keys_of(plan);
   const Key* key = find(keys, path);
   if (key == nullptr) refuse(keys, path);
   std::string text = concat(path, ": ", key->meaning, '\n');
   if (key->type == Key::Type::kComponent) {
     text += concat("kinds\n", kinds_of(path));
   }
+  const std::string refused = refusals(plan, path);
   if (key->type == Key::Type::kComponent || key->type == Key::Type::kSection) {
     text += concat("keys\n", keys_below(keys, path));
   } else {
+    const recipe::DefaultOf default_of = recipe::defaults(catalogue(), plan.root, plan.path);
+    const bool is_base = key->type == Key::Type::kPaths;
+    const std::string default_value = is_base ? key->value : default_of(path).value_or("");
     text += row("type", recipe::type_text(*key));
     text += row("unit", key->unit);
-    text += row("default", default_of(plan, *key));
-    text += row("value",
-                concat(key->value, "  (", recipe::source_text(plan.root, *key, default_of(plan, *key)), ')'));
+    text += row("default", default_value);
+    text += row("value", is_base ? bases_of(plan) : value_of(plan, *key, default_value, !refused.empty()));
   }
-  to_stdout(text);
+  to_stdout(text + refused);
 }
 
 }  // namespace gputrain::run

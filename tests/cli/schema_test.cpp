@@ -57,7 +57,7 @@ Json from_value(const std::string& text) {
 
 // A good recipe in which the component of `path`, if it is of one, is of kind `kind`.
 Json good_recipe(const std::string& path, const std::string& kind) {
-  Json recipe = from_yaml("{model: {name: mlp}, data: {name: synthetic}, epochs: 1}");
+  Json recipe = from_yaml("{model: {name: mlp}, data: {name: synthetic}, epochs: 1, max_time: 1h}");
   if (!kind.empty()) recipe[path.substr(0, path.find('.'))]["name"] = kind;
   return recipe;
 }
@@ -92,10 +92,11 @@ std::vector<Json> wrong_values(const Key& key) {
     case Key::Type::kBoolean:
       return {"yes", 1, map, list};
     case Key::Type::kText:
-    case Key::Type::kPath:
       return {map, list};
+    case Key::Type::kPath:
+      return {"", map, list};
     case Key::Type::kPaths:
-      return {map, Json::array({map})};
+      return {"", map, Json::array({map}), Json::array({""})};
     case Key::Type::kDevice:
       return {"gpu", "cuda:x", 0, map, list};
     case Key::Type::kWord:
@@ -199,6 +200,13 @@ TEST_CASE("schema: judges recipes as the program does", "[cli][python]") {
   accepts("base: a.yaml");
   accepts("base: [a.yaml, b.yaml]\noptimizer: { beta1: 0.5 }");
   refuses("base: { a: 1 }");
+  refuses("base: []");
+  refuses("base: ''");
+  accepts("base: []\n" + good);
+  refuses(model_and_data + "epochs: ~");
+  accepts(model_and_data + "epochs: ~\nmax_steps: 1");
+  accepts(good + "seed: 9223372036854775807");
+  cases.refuses("seed: 2^63", with(from_yaml(good), "seed", std::uint64_t{1} << 63));
   CHECK(cases.wrong() == "");
 }
 

@@ -183,7 +183,7 @@ TEST_CASE("bind: each element of a list is checked", "[recipe]") {
 TEST_CASE("bind: durations and intervals are read with their unit", "[recipe]") {
   CHECK(bound("time: 30min\n").options.time == 1800.0);
   CHECK(problem_of("time: 90\n") ==
-        "dir/a.yaml:1:7: time is 90; expected a duration with a unit, as in 90s, 30min, 2h or 1d or ~");
+        "dir/a.yaml:1:7: time is 90; expected a duration with a unit, as in 90s, 30min, 2h or 1d, or ~");
   CHECK(problem_of("time: 0s\n") == "dir/a.yaml:1:7: time is 0s; expected a duration above 0 or ~");
   const auto every = [](const std::string& text) { return bound("every: " + text + "\n").options.every; };
   CHECK((every("100").count == 100 && every("100").unit == Interval::Unit::kSteps));
@@ -203,7 +203,7 @@ TEST_CASE("bind: paths start from the folder of the file that names them", "[rec
   namespace fs = std::filesystem;
   CHECK(bound("path: ../data/x\n").options.path == (fs::current_path() / "data" / "x").string());
   CHECK(bound("path: /abs/x\n").options.path == "/abs/x");
-  CHECK(problem_of("path: ''\n") == "dir/a.yaml:1:7: path is \"\"; expected a file or folder or ~");
+  CHECK(problem_of("path: ''\n") == "dir/a.yaml:1:7: path is \"\"; expected a file or folder, or ~");
 }
 
 TEST_CASE("bind: a word is one of those that exist", "[recipe]") {
@@ -267,4 +267,24 @@ TEST_CASE("bind: an unknown key comes with what was likely meant", "[recipe]") {
         "a.yaml:1:1: optimizer.evry is not a key of sgd; did you mean validation.every?");
   CHECK(problem("zzz: 1\n") ==
         "a.yaml:1:1: optimizer.zzz is not a key of sgd; expected lr, weight_decay or name");
+}
+
+TEST_CASE("bind: a misspelt key of another kind is said to be one", "[recipe]") {
+  double lr = 0;
+  const auto describe_adamw = [&](Visitor& v) { v.number("lr", lr, Range{0, 1}, "", ""); };
+  const Hints hints{"adamw", {{"optimizer.lr", "adamw"}, {"optimizer.momentum", "sgd"}}};
+  const Document document = read_text("momentumm: 1\n", "a.yaml");
+  CHECK(text_of(gputrain::recipe::bind(document.root, "optimizer", describe_adamw, {"name"}, hints)) ==
+        "a.yaml:1:1: optimizer.momentumm is not a key of adamw; did you mean momentum, a key of sgd?");
+}
+
+TEST_CASE("bind: what could not be read is no second problem", "[recipe]") {
+  Document document = read_text("lr: x\nmean: [x, 2]\nmodel: x\ninner: x\n", "a.yaml");
+  for (const char* path : {"lr", "model", "inner"}) document.root.find(path)->unreadable = true;
+  document.root.find("mean")->list[0].unreadable = true;
+  Options options;
+  CHECK(text_of(gputrain::recipe::bind(document.root, "", [&](Visitor& v) { describe(v, options); })) ==
+        "a.yaml:2:11: mean[1] is 2; expected 0 <= mean[1] <= 1");
+  CHECK(options.lr == 0.5);
+  CHECK(options.model.settings.unreadable);
 }

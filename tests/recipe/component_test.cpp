@@ -59,6 +59,17 @@ TEST_CASE("component: a name that does not exist is refused with those that do",
         "a.yaml:1:8: model.name is VIT; expected mlp or vit; did you mean vit?");
 }
 
+TEST_CASE("component: a name that could not be read is no second problem", "[recipe]") {
+  std::vector<Problem> problems;
+  Choice choice = chosen("${env:NOPE}", "{name: x, width: 99}");
+  choice.settings.find("name")->unreadable = true;
+  CHECK(!choose(all(), choice, "model", {}, problems).build);
+  choice = chosen("", "{}");
+  choice.settings.unreadable = true;
+  CHECK(!choose(all(), choice, "model", {}, problems).build);
+  CHECK(problems.empty());
+}
+
 TEST_CASE("component: a key of another kind is told as such", "[recipe]") {
   std::vector<Problem> problems;
   choose(all(), chosen("vit", "{depth: 3, lr: 1}"), "model",

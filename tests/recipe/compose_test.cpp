@@ -87,6 +87,7 @@ TEST_CASE("compose: a file without a base is read as it is", "[recipe]") {
   CHECK(composed.notices.empty());
   CHECK(composed.text == "seed: 1\nmodel: {base: x}\n");
   CHECK(composed.root.map.size() == 2);
+  CHECK_FALSE(composed.root.unreadable);
   CHECK(value(composed, "model.base") == "x");
 }
 
@@ -192,6 +193,7 @@ TEST_CASE("compose: what is no file is refused at the place of the base", "[reci
   const Files files(Texts{{"a.yaml", line + "\nseed: 1\n"}, {"sub/c.yaml", "x: 1\n"}});
   CHECK(files.problems() == "a.yaml:" + problem);
   CHECK(value(files.compose(), "seed") == "1");
+  CHECK(files.compose().root.unreadable);
 }
 
 TEST_CASE("compose: an empty list of bases includes nothing", "[recipe]") {

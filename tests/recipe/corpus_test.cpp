@@ -18,5 +18,5 @@ TEST_CASE("corpus: what the fuzzer starts from is read or refused, and never thr
     CHECK_NOTHROW(read_as_fuzzed(text.str()));
     ++files;
   }
-  CHECK(files >= 6);
+  CHECK(files >= 8);
 }

@@ -33,8 +33,6 @@ TEST_CASE("keys: each has its path, default and unit", "[recipe]") {
   CHECK(key("optimizer").value == "sgd");
   CHECK(key("max_time").value == "~");
   CHECK(key("cpu").type == Key::Type::kSection);
-  CHECK(last_part("logging.log_every") == "log_every");
-  CHECK(last_part("seed") == "seed");
 }
 
 TEST_CASE("keys: what may be written is told in words", "[recipe]") {

@@ -74,10 +74,7 @@ TEST_CASE("load: all mistakes are found at once, in the order of the file", "[re
                       "-1\nseed: 2\n") ==
         "tiny.yaml: nothing ends the run; expected epochs, max_steps or max_time\n"
         "tiny.yaml:1:9: device is gpu; expected auto, cpu, cuda or cuda:N\n"
-        "tiny.yaml:2:1: learing_rate is not a key of the recipe; expected name, output_dir, seed, device, "
-        "precision, micro_batch_size, gradient_accumulation_steps, global_batch_size, epochs, max_steps, "
-        "max_time, model, data, "
-        "objective, optimizer, lr_scheduler, max_grad_norm, validation, logging, cuda or cpu\n"
+        "tiny.yaml:2:1: learing_rate is not a key of the recipe; did you mean learning_rate (optimizer.lr)?\n"
         "tiny.yaml:3:1: momentum is not a key of the recipe; it belongs under optimizer\n"
         "tiny.yaml:4:16: logging.csv is yes; expected true or false\n"
         "tiny.yaml:4:21: logging.epochs is not a key of logging; it belongs at the top level\n"
@@ -150,9 +147,44 @@ TEST_CASE("load: mistakes in arguments name the argument", "[recipe]") {
   CHECK(problems_with(kTiny, {"seed=x"}) == "argument seed=x: seed is x; expected an integer");
   CHECK(problems_with(kTiny, {"sed=1"}) ==
         "argument sed=1: sed is not a key of the recipe; did you mean seed?");
-  CHECK(problems_with(kTiny, {"seed=[1"}) ==
-        "argument seed=[1: the closing ] of a list is missing\n"
-        "argument seed=[1: seed is null; expected an integer");
+}
+
+TEST_CASE("load: misspelt words of other tools are known, and weak likenesses no hint", "[recipe]") {
+  const std::string start = "tiny.yaml:2:1: ";
+  CHECK(problems_with("max_steps: 1\nacum_steps: 2\n") ==
+        start +
+            "acum_steps is not a key of the recipe; did you mean accum_steps (gradient_accumulation_steps)?");
+  CHECK(
+      problems_with("max_steps: 1\nqqqq: 2\n") ==
+      start +
+          "qqqq is not a key of the recipe; expected one of its keys; gputrain schema --markdown lists them");
+  CHECK(problems_with("max_steps: 1\ncpu: {qqqq: 2}\n") ==
+        "tiny.yaml:2:7: cpu.qqqq is not a key of cpu; expected threads");
+  CHECK(problems_with("max_steps: 1\nlog_evry: 2\n") ==
+        start + "log_evry is not a key of the recipe; did you mean logging.log_every?");
+}
+
+TEST_CASE("load: what cannot be read is one problem, in arguments too", "[recipe]") {
+  CHECK(problems_with(kTiny, {"seed=[1"}) == "argument seed=[1: the closing ] of a list is missing");
+  CHECK(problems_with(kTiny, {"optimizer.betas=[1"}) ==
+        "argument optimizer.betas=[1: the closing ] of a list is missing");
+  CHECK(problems_with(kTiny, {"optimizer=[1"}) ==
+        "argument optimizer=[1: the closing ] of a list is missing");
+  CHECK(problems_with(kTiny, {"max_steps=[1"}) ==
+        "argument max_steps=[1: the closing ] of a list is missing");
+  CHECK(problems_with(kTiny, {"seed=${nothing.x}"}) ==
+        "argument seed=${nothing.x}: the recipe does not set nothing.x, and it has no default");
+}
+
+TEST_CASE("load: what a base that cannot be read leaves out is no problem", "[recipe]") {
+  CHECK(problems_with("base: no-such.yaml\n") ==
+        "tiny.yaml:1:7: cannot read base no-such.yaml: No such file or directory");
+  CHECK(problems_with("base: ~\n") == "tiny.yaml:1:1: base is null; expected a file or a list of files");
+  const File file("base: ~\nmodel: {hidden: 8}\noptimizer: {name: sgd}\n");
+  const Recipe recipe = load(file.path).recipe;
+  CHECK(recipe.data.settings.unreadable);
+  CHECK(recipe.model.settings.unreadable);
+  CHECK_FALSE(recipe.optimizer.settings.unreadable);
 }
 
 TEST_CASE("load: the same file gives the same recipe from any working directory", "[recipe]") {
@@ -184,8 +216,52 @@ TEST_CASE("load: what a value refers to may be a default", "[recipe]") {
       "output_dir: out/${name}\n");
   const Loaded loaded = load(file.path);
   CHECK(text_of(loaded.problems).empty());
-  CHECK(loaded.recipe.name == "1-0.9-10-auto");
-  CHECK(loaded.recipe.output_dir == "out/1-0.9-10-auto");
+  CHECK(loaded.recipe.name == "1-0.9-10-32");
+  CHECK(loaded.recipe.output_dir == "out/1-0.9-10-32");
   const File unnamed("max_steps: 1\noutput_dir: out/${name}\n");
   CHECK(load(unnamed.path).recipe.output_dir == "out/tiny");
+  const File traced("max_steps: 1\nlogging: {trace: \"${output_dir}/t\"}\n");
+  CHECK(load(traced.path).recipe.logging.trace == "runs/tiny/t");
+  CHECK(load(traced.path, {"name=b"}).recipe.logging.trace == "runs/b/t");
+  CHECK(problems_with("max_steps: 1\nname: ${output_dir}\n") ==
+        "tiny.yaml:2:7: ${output_dir} leads back here: name -> output_dir -> name");
+}
+
+TEST_CASE("load: a recipe may have a file name that looks like a substitution", "[recipe]") {
+  const File file("");
+  const std::string path = (file.folder / "a ${b}.yaml").string();
+  std::ofstream(path) << "max_steps: 1\nlogging: {trace: \"${output_dir}\"}\n";
+  const Loaded loaded = load(path);
+  CHECK(text_of(loaded.problems).empty());
+  CHECK(loaded.recipe.logging.trace == "runs/a ${b}");
+}
+
+TEST_CASE("load: batch numbers that follow from others can be referred to", "[recipe]") {
+  const auto name = [](const std::string& numbers) {
+    const File file("max_steps: 1\nname: \"${micro_batch_size}-${global_batch_size}\"\n" + numbers);
+    const Loaded loaded = load(file.path);
+    return loaded.problems.empty() ? loaded.recipe.name : text_of(loaded.problems);
+  };
+  CHECK(name("micro_batch_size: 8\ngradient-accumulation-steps: 4\n") == "8-32");
+  CHECK(name("global_batch_size: 64\n") == "64-64");
+}
+
+TEST_CASE("load: what is decided later cannot be referred to", "[recipe]") {
+  CHECK(problems_with("max_steps: 1\nname: ${device}-${precision}\n") ==
+        "tiny.yaml:2:7: device is auto, decided later; write a value for it\n"
+        "tiny.yaml:2:7: precision is auto, decided later; write a value for it");
+  CHECK(problems_with("max_steps: 1\nname: ${lr}\n") ==
+        "tiny.yaml:2:7: the recipe does not set lr; did you mean ${optimizer.lr}?");
+}
+
+TEST_CASE("load: a component named by a variable keeps its settings", "[recipe]") {
+  const File file("max_steps: 1\nname: ${optimizer.momentum}\noptimizer: {name: sgd, lr: 0.2}\n");
+  const std::string variable = "optimizer.name=${env:GPUTRAIN_NO_SUCH,sgd}";
+  const Loaded same = load(file.path, {variable});
+  CHECK(text_of(same.problems).empty());
+  CHECK(same.notices.empty());
+  CHECK(same.recipe.optimizer.settings.find("lr") != nullptr);
+  CHECK(same.recipe.name == "0.9");
+  const Loaded other = load(file.path, {"optimizer.name=${env:GPUTRAIN_NO_SUCH,adamw}", "name=a"});
+  CHECK(other.recipe.optimizer.settings.find("lr") == nullptr);
 }

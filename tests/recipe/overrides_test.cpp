@@ -115,6 +115,14 @@ TEST_CASE("overrides: what the recipe does not set cannot be deleted", "[recipe]
         "optimizer.momentum?");
 }
 
+TEST_CASE("overrides: what went with a component's old name may be deleted too", "[recipe]") {
+  const Changed result = changed({"optimizer.name=adamw", "~optimizer.momentum"});
+  CHECK(text_of(result.problems).empty());
+  CHECK(result.keys_of("optimizer") == Strings{"name"});
+  CHECK_THAT(problems_with({"optimizer.name=adamw", "~optimizer.eps"}),
+             ContainsSubstring("argument ~optimizer.eps: the recipe does not set optimizer.eps"));
+}
+
 TEST_CASE("overrides: bases are not for arguments", "[recipe]") {
   for (const std::string argument : {"base=b.yaml", "base=[b.yaml]", "~base", "base.x=1"}) {
     CHECK(problems_with({argument}) ==

@@ -106,6 +106,21 @@ TEST_CASE("read: mistakes of syntax are explained where they are", "[recipe]") {
   CHECK(problems_of(text) == expected);
 }
 
+TEST_CASE("read: a substitution inside of brackets is told to need quotes", "[recipe]") {
+  const std::string hint = "; put ${...} in quotes inside { } and [ ]";
+  CHECK(problems_of("a: {b: ${env:X}}\n") == "a.yaml:1:9: the closing } of a map is missing" + hint);
+  CHECK(problems_of("a: [${b.c}]\n") == "a.yaml:1:6: the closing ] of a list is missing" + hint);
+  CHECK(problems_of("a: {\n  b: 1,\n  c: x${d}\n}\n") ==
+        "a.yaml:3:8: the closing } of a map is missing" + hint);
+  CHECK(problems_of("a: ${b}\nc: {\n") == "a.yaml:2:4: the closing } of a map is missing");
+  CHECK(problems_of("a: {b: \"${env:X}\"}\n").empty());
+  std::vector<Problem> problems;
+  Origin origin;
+  origin.argument = "a={b: ${c}}";
+  read_value("{b: ${c}}", origin, problems);
+  CHECK(text_of(problems) == "argument a={b: ${c}}: the closing } of a map is missing" + hint);
+}
+
 TEST_CASE("read: an alias of nothing is refused", "[recipe]") {
   CHECK_THAT(problems_of("a: *b\n"),
              ContainsSubstring("a.yaml:1:4: this is not YAML: the referenced anchor is not defined"));

@@ -37,28 +37,29 @@ Catalogue catalogue() {
 }  // namespace
 
 TEST_CASE("reference: a row tells type, default, meaning and unit", "[recipe]") {
-  CHECK_THAT(reference(catalogue()),
-             ContainsSubstring("\n## cpu\n\nSettings of the CPU.\n\n"
-                               "| key | what may be written | default | meaning |\n|---|---|---|---|\n"
-                               "| `cpu.threads` | integer, 1 <= threads <= 4096, or auto | `auto` | "
-                               "threads that compute (threads) |\n"));
+  CHECK_THAT(
+      reference(catalogue()),
+      ContainsSubstring("\n## cpu\n\nSettings of the CPU.\n\n"
+                        "| key | what may be written | default | unit | meaning |\n|---|---|---|---|---|\n"
+                        "| `cpu.threads` | integer, 1 <= threads <= 4096, or auto | `auto` | "
+                        "threads | threads that compute |\n"));
 }
 
 TEST_CASE("reference: maps link to their section", "[recipe]") {
   CHECK_THAT(reference(catalogue()),
-             ContainsSubstring("| `cpu` | a map: [cpu](#cpu) |  | settings of the CPU |\n"));
+             ContainsSubstring("| `cpu` | a map: [cpu](#cpu) |  |  | settings of the CPU |\n"));
 }
 
 TEST_CASE("reference: what Markdown would take for HTML or the end of a cell is escaped", "[recipe]") {
   CHECK_THAT(reference(catalogue()),
-             ContainsSubstring("| `output_dir` | text |  | run directory; default: runs/\\<name> |"));
+             ContainsSubstring("| `output_dir` | text |  |  | run directory; default: runs/\\<name> |"));
   CHECK_THAT(reference(catalogue()), ContainsSubstring("a\\|b"));
 }
 
 TEST_CASE("reference: kinds with equal keys share a table, and kinds for tests are left out", "[recipe]") {
   const std::string page = reference(catalogue());
-  CHECK_THAT(page,
-             ContainsSubstring("| `optimizer.name` | sgd, momentum or none | `sgd` | kind of optimizer |\n"));
+  CHECK_THAT(page, ContainsSubstring(
+                       "| `optimizer.name` | sgd, momentum or none | `sgd` |  | kind of optimizer |\n"));
   CHECK_THAT(page, ContainsSubstring("| `momentum` | with momentum |\n"));
   CHECK_THAT(page, ContainsSubstring("### optimizer: `sgd`, `momentum`\n\n| key |"));
   CHECK_THAT(page, ContainsSubstring("### optimizer: `none`\n\nNo keys of its own.\n"));

@@ -54,7 +54,8 @@ std::string as_json(const std::string& yaml) {
 }  // namespace
 
 TEST_CASE("schema: numbers have their range, with open ends", "[recipe]") {
-  CHECK(alternatives("seed") == Json{{{"type", "integer"}, {"minimum", 0}}, kSubstitution});
+  CHECK(alternatives("seed") ==
+        Json{{{"type", "integer"}, {"minimum", 0}, {"maximum", INT64_MAX}}, kSubstitution});
   CHECK(alternatives("max_grad_norm") ==
         Json{{{"type", "number"}, {"exclusiveMinimum", 0}}, {{"type", "null"}}, kSubstitution});
   CHECK(alternatives("micro_batch_size") ==
@@ -109,9 +110,10 @@ TEST_CASE("schema: without a name it is the default kind; over a base, any", "[r
 }
 
 TEST_CASE("schema: what a recipe must have, unless it has a base", "[recipe]") {
-  CHECK(schema().at("if") == Json{{"required", {"base"}}});
+  CHECK(schema().at("if") == Json{{"required", {"base"}}, {"properties", {{"base", {{"minItems", 1}}}}}});
   CHECK(schema().at("else").at("required") == Json{"model", "data"});
-  CHECK(schema().at("else").at("anyOf").at(2) == Json{{"required", {"max_time"}}});
+  CHECK(schema().at("else").at("anyOf").at(2) ==
+        Json{{"required", {"max_time"}}, {"properties", {{"max_time", {{"not", {{"type", "null"}}}}}}}});
 }
 
 TEST_CASE("schema: a base is one file or a list", "[recipe]") {

@@ -2,6 +2,7 @@
 
 #include "recipe/load.h"
 #include "recipe/read.h"
+#include "recipe/substitute.h"
 #include "support/catch.h"
 
 #include <regex>
@@ -149,6 +150,30 @@ TEST_CASE("write: a comment says where each value comes from", "[recipe]") {
         "  jsonl: true # default", "  path: \"/data/a b\" # default"}) {
     CHECK_THAT("\n" + text, ContainsSubstring("\n" + line + "\n"));
   }
+}
+
+TEST_CASE("write: text that looks like a substitution reads back as text", "[recipe]") {
+  for (const std::string text : {"a${b}", "${env:HOME}", "$${seed}", "$$${", "${", "$"}) {
+    Recipe recipe;
+    recipe.name = text;
+    recipe.max_steps = 1;
+    recipe.logging.trace = text;
+    Document document = read_text(written(recipe), "/run/resolved.yaml");
+    std::vector<Problem> problems;
+    const auto nothing = [](const std::string&) { return std::optional<std::string>(); };
+    substitute(document.root, nothing, nothing, problems);
+    CHECK(text_of(problems).empty());
+    CHECK(document.root.find("name")->scalar == text);
+    CHECK(find_path(document.root, "logging.trace")->scalar == text);
+  }
+}
+
+TEST_CASE("write: an argument of several lines stays in its comment", "[recipe]") {
+  Document document = read_text("max_steps: 1\n", "a.yaml");
+  document.root.map[0].value.origin.argument = "max_steps=1\nseed: 99\r\x1b";
+  const std::string text = written(Recipe{}, &document.root);
+  CHECK_THAT(text, ContainsSubstring("# argument max_steps=1 seed: 99  \n"));
+  CHECK(text_of({{document.root.map[0].value.origin, "a\nb"}}) == "argument max_steps=1 seed: 99  : a b");
 }
 
 TEST_CASE("write: text of any kind reads back as it was", "[recipe]") {
