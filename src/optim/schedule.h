@@ -22,8 +22,8 @@ using ScheduleComponent = recipe::Component<Schedule, const ScheduleContext&>;
 // An interval in updates, at least 1. A time cannot be told in updates: std::nullopt.
 std::optional<std::int64_t> steps_of(const recipe::Interval& interval, std::int64_t steps_per_epoch);
 
-// Every schedule that a recipe can name. Building one that needs a horizon throws Error(kUsage) when neither
-// the recipe nor the context has it.
+// Every schedule that a recipe can name. Building one throws SettingError where settings do not fit each
+// other, or where it needs a horizon that neither the recipe nor the context has.
 const std::vector<ScheduleComponent>& all_schedules();
 
 }  // namespace gputrain::optim

@@ -84,17 +84,15 @@ class Binder : public Visitor {
     }
   }
 
-  void section(const char* name, const char*, const Describe& describe_section) override {
+  void texts(const char* name, std::vector<std::string>& value, const char*) override {
     const Node* node = take(name);
     if (node == nullptr) return;
-    if (node->kind != Node::Kind::kMap) {
-      refuse(*node, name, "expected a map of keys" + space_hint(*node));
-      return;
+    if (node->kind == Node::Kind::kScalar) {
+      value = {node->scalar};
+    } else {
+      value = elements<std::string>(*node, name, "expected text or a list of texts",
+                                    [](const Node& n, const std::string&) { return read_text_value(n); });
     }
-    const Hints inner_hints{"", hints_.elsewhere};
-    Binder inner(*node, join_path(prefix_, name), inner_hints, problems_);
-    describe_section(inner);
-    inner.refuse_unknown_keys({});
   }
 
   void component(const char* name, Choice& value, const char*) override {
@@ -130,6 +128,35 @@ class Binder : public Visitor {
   }
 
  protected:
+  void map_section(const char* name, const char*, const Describe& describe_section, const char*) override {
+    const Node* node = take(name);
+    if (node == nullptr) return;
+    if (node->kind != Node::Kind::kMap) {
+      refuse(*node, name, "expected a map of keys" + space_hint(*node));
+      return;
+    }
+    bind_map(*node, name, describe_section);
+  }
+
+  void map_list(const char* name, const MapList& list, const char*) override {
+    const Node* node = take(name);
+    if (node == nullptr) return;
+    if (node->kind != Node::Kind::kList) {
+      refuse(*node, name, "expected a list of maps" + space_hint(*node));
+      return;
+    }
+    list.make(node->list.size());
+    for (std::size_t i = 0; i < node->list.size(); ++i) {
+      const Node& item = node->list[i];
+      const std::string called = concat(name, '[', i, ']');
+      if (item.kind != Node::Kind::kMap) {
+        refuse(item, called, "expected a map of keys" + space_hint(item));
+      } else {
+        bind_map(item, called, [&](Visitor& v) { list.describe_item(v, i); });
+      }
+    }
+  }
+
   void word(const char* name, int& index, const Words& words, const char*) override {
     plain(name, index, [&](const Node& node) -> Parsed<int> {
       const auto found = std::find(words.begin(), words.end(), node.scalar);
@@ -147,6 +174,13 @@ class Binder : public Visitor {
     known_.emplace_back(name);
     const Node* node = map_.find(name);
     return node != nullptr && node->unreadable ? nullptr : node;
+  }
+
+  void bind_map(const Node& map, const std::string& name, const Describe& describe_map) {
+    const Hints inner_hints{"", hints_.elsewhere};
+    Binder inner(map, join_path(prefix_, name), inner_hints, problems_);
+    describe_map(inner);
+    inner.refuse_unknown_keys({});
   }
 
   void refuse(const Node& node, const std::string& name, const std::string& expected) {

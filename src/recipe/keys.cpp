@@ -37,6 +37,13 @@ std::string interval_text(const Interval& interval) {
   return integer_text(static_cast<std::int64_t>(interval.count));
 }
 
+// {match: [a, b], lr_scale: 0.1}
+std::string map_text(const std::vector<Key>& keys) {
+  std::vector<std::string> entries;
+  for (const Key& key : keys) entries.push_back(concat(key.path, ": ", key.value));
+  return concat('{', join(entries, ", "), '}');
+}
+
 class KeyLister : public Visitor {
  public:
   KeyLister(std::string prefix, std::vector<Key>& keys) : prefix_(std::move(prefix)), keys_(keys) {}
@@ -85,6 +92,9 @@ class KeyLister : public Visitor {
                 const char* meaning) override {
     add_number(name, Key::Type::kIntegers, list_text(value, integer_text), range, unit, meaning);
   }
+  void texts(const char* name, std::vector<std::string>& value, const char* meaning) override {
+    add(name, Key::Type::kTexts, list_text(value, scalar_text), meaning);
+  }
   void duration(const char* name, std::optional<double>& seconds, const char* meaning) override {
     add(name, Key::Type::kDuration, seconds ? shortest(*seconds) + "s" : kNull, meaning).takes_null = true;
   }
@@ -102,17 +112,28 @@ class KeyLister : public Visitor {
     add(name, Key::Type::kInterval, interval_text(value), meaning);
   }
 
-  void section(const char* name, const char* meaning, const Describe& describe_section) override {
-    const std::string path = add(name, Key::Type::kSection, "", meaning).path;
-    KeyLister inner(path, keys_);
-    describe_section(inner);
-  }
-
   void component(const char* name, Choice& value, const char* meaning) override {
     add(name, Key::Type::kComponent, value.name, meaning);
   }
 
  protected:
+  void map_section(const char* name, const char* meaning, const Describe& describe_section,
+                   const char* shorthand) override {
+    Key& key = add(name, Key::Type::kSection, "", meaning);
+    if (shorthand != nullptr) key.shorthand = shorthand;
+    KeyLister inner(std::string(key.path), keys_);
+    describe_section(inner);
+  }
+
+  void map_list(const char* name, const MapList& list, const char* meaning) override {
+    std::vector<std::string> items;
+    for (std::size_t i = 0; i < list.size; ++i) {
+      items.push_back(map_text(keys([&](Visitor& v) { list.describe_item(v, i); })));
+    }
+    add(name, Key::Type::kMaps, concat('[', join(items, ", "), ']'), meaning).item_keys =
+        keys(list.describe_default);
+  }
+
   void word(const char* name, int& index, const Words& words, const char* meaning) override {
     Key& key = add(name, Key::Type::kWord, words.at(static_cast<std::size_t>(index)), meaning);
     key.words = words;
@@ -166,6 +187,8 @@ std::string plain_type_text(const Key& key) {
       return "list of numbers";
     case Key::Type::kIntegers:
       return "list of integers";
+    case Key::Type::kTexts:
+      return "text or list of texts";
     case Key::Type::kDuration:
       return "duration, as in 90s, 30min or 2h";
     case Key::Type::kInterval:
@@ -174,6 +197,8 @@ std::string plain_type_text(const Key& key) {
       return "map";
     case Key::Type::kComponent:
       return "map with a name";
+    case Key::Type::kMaps:
+      return "list of maps";
   }
   return "";
 }

@@ -22,19 +22,24 @@ struct Key {
     kWord,
     kNumbers,
     kIntegers,
+    kTexts,  // one or a list
     kDuration,
     kInterval,
     kSection,
     kComponent,
+    kMaps,  // a list of maps
   };
 
   std::string path;  // "optimizer", "logging.log_every"
   Type type = Type::kText;
-  std::string value;  // as a recipe writes it: 0.1, auto, ~, [8, 8]; a component's name; "" of a section
+  std::string value;  // as a recipe writes it: 0.1, auto, ~, [8, 8], [{match: "fc.*"}]; a component's name;
+                      // "" of a section
   std::string meaning;
   std::optional<Range> range;  // of a number, or of each number in a list
   std::string unit;
-  Words words;  // of kWord
+  Words words;                 // of kWord
+  std::vector<Key> item_keys;  // of kMaps: those of each map, over their defaults; paths from there, "match"
+  std::string shorthand;       // of kSection: the key that a value in place of the map is for; "": none
   bool takes_auto = false;
   bool takes_null = false;
 };

@@ -86,6 +86,9 @@ Json file() {
   return schema;
 }
 
+// A map with these keys.
+Json map_of_items(const std::vector<Key>& item_keys);
+
 // What may be written for `key`, without auto, null and substitutions.
 std::vector<Json> alternatives(const Key& key) {
   const Range range = key.range.value_or(Range{-kNoLimit, kNoLimit});
@@ -110,6 +113,10 @@ std::vector<Json> alternatives(const Key& key) {
       return {list_of(number_in(range))};
     case Key::Type::kIntegers:
       return {list_of(integer_in(range))};
+    case Key::Type::kTexts:
+      return {text(), list_of(text())};
+    case Key::Type::kMaps:
+      return {list_of(map_of_items(key.item_keys))};
     case Key::Type::kDuration:
       return {reference_to("duration")};
     case Key::Type::kInterval:
@@ -171,8 +178,25 @@ Json map_of(const Key& key, const Json& rules) {
 }
 
 Json property(const Key& key, const std::vector<Key>& all) {
-  if (key.type == Key::Type::kSection) return map_of(key, closed(properties_in(key.path, all)));
-  return value_schema(key);
+  if (key.type != Key::Type::kSection) return value_schema(key);
+  Json schema = map_of(key, closed(properties_in(key.path, all)));
+  for (const Key& inner : all) {
+    if (key.shorthand.empty() || inner.path != key.path + "." + key.shorthand) continue;
+    // What is said of numbers does not concern maps.
+    for (const Json& value : alternatives(inner)) {
+      schema["type"].push_back(value["type"]);
+      for (const auto& [rule, bound] : value.items()) {
+        if (rule != "type") schema[rule] = bound;
+      }
+    }
+  }
+  return schema;
+}
+
+Json map_of_items(const std::vector<Key>& item_keys) {
+  Json schema{{"type", "object"}};
+  schema.update(closed(properties_in("", item_keys)));
+  return schema;
 }
 
 // One component of a recipe. Which keys its map may have depends on its name; without one, on the recipe:

@@ -2,6 +2,7 @@
 
 #include "recipe/node.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -39,6 +40,16 @@ struct Choice {
 // One word per value of an enumeration, in the order of the enumeration's values (0, 1, 2 ...).
 using Words = std::vector<std::string>;
 
+class Visitor;
+
+// A list of maps of the same keys, whatever struct holds one of them.
+struct MapList {
+  std::size_t size = 0;
+  std::function<void(std::size_t)> make;                     // this many, each with its defaults
+  std::function<void(Visitor&, std::size_t)> describe_item;  // the keys of one
+  std::function<void(Visitor&)> describe_default;            // the keys of any, over their defaults
+};
+
 // Describes the keys of a struct. Each struct that holds keys of the recipe has one function
 //   void describe(Visitor& v, FooOptions& o);
 // that names every key once: its field, range, unit and meaning; the field's value at the call is its
@@ -75,6 +86,8 @@ class Visitor {
                        const char* unit, const char* meaning) = 0;
   virtual void integers(const char* name, std::vector<std::int64_t>& value, Range range, const char* unit,
                         const char* meaning) = 0;
+  // One text or a list of them.
+  virtual void texts(const char* name, std::vector<std::string>& value, const char* meaning) = 0;
   // Seconds, written with a unit (`90s`, `30min`, `2h`). Null is std::nullopt: no limit.
   virtual void duration(const char* name, std::optional<double>& seconds, const char* meaning) = 0;
   // Null is std::nullopt: not given.
@@ -84,9 +97,12 @@ class Visitor {
   virtual void limit(const char* name, std::optional<double>& value, Range range, const char* unit,
                      const char* meaning) = 0;
   virtual void interval(const char* name, Interval& value, const char* meaning) = 0;
-  // A map of keys of its own, described by `describe_section`.
-  virtual void section(const char* name, const char* meaning,
-                       const std::function<void(Visitor&)>& describe_section) = 0;
+  // A map of keys of its own, described by `describe_section`. With `shorthand`, a value in place of the map
+  // is that key's: `loss_scale: 1024` is `loss_scale: {fixed: 1024}`.
+  void section(const char* name, const char* meaning, const std::function<void(Visitor&)>& describe_section,
+               const char* shorthand = nullptr) {
+    map_section(name, meaning, describe_section, shorthand);
+  }
   // A map with `name:` and the keys of the component of that name.
   virtual void component(const char* name, Choice& value, const char* meaning) = 0;
 
@@ -98,7 +114,25 @@ class Visitor {
     value = static_cast<Enum>(index);
   }
 
+  // A list of maps, each with the keys of an Item, for which there is describe(Visitor&, Item&) in its
+  // namespace. Items hold values and lists of them, no sections and no components.
+  template <class Item>
+  void maps(const char* name, std::vector<Item>& value, const char* meaning) {
+    MapList list;
+    list.size = value.size();
+    list.make = [&value](std::size_t count) { value.assign(count, Item{}); };
+    list.describe_item = [&value](Visitor& v, std::size_t index) { describe(v, value.at(index)); };
+    list.describe_default = [](Visitor& v) {
+      Item defaults;
+      describe(v, defaults);
+    };
+    map_list(name, list, meaning);
+  }
+
  protected:
+  virtual void map_section(const char* name, const char* meaning,
+                           const std::function<void(Visitor&)>& describe_section, const char* shorthand) = 0;
+  virtual void map_list(const char* name, const MapList& list, const char* meaning) = 0;
   virtual void word(const char* name, int& index, const Words& words, const char* meaning) = 0;
 };
 

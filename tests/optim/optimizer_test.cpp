@@ -1,131 +1,379 @@
 #include "optim/optimizer.h"
 
+#include "base/error.h"
+#include "optim/schedule.h"
+#include "recipe/paths.h"
+#include "reference.h"
+#include "support.h"
 #include "support/catch.h"
 #include "support/settings.h"
 
-#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
-#include <functional>
-#include <vector>
+#include <set>
 
 namespace gputrain::optim {
 namespace {
 
-using Settings = std::vector<std::pair<std::string, std::string>>;
+constexpr c10::DeviceType kCpu = at::kCPU;
 
-std::unique_ptr<Optimizer> make(const std::string& name, const Settings& values,
-                                const nn::NamedTensors& parameters) {
-  return bound(all_optimizers(), name, values).build(parameters);
+// How weights are kept: their type, and the setting for it.
+struct Storage {
+  at::ScalarType type;
+  const char* yaml;
+};
+const std::vector<Storage>& storages() {
+  static const std::vector<Storage> all = {
+      {at::kFloat, "{}"}, {at::kBFloat16, "{rounding: nearest}"}, {at::kHalf, "{rounding: stochastic}"}};
+  return all;
 }
 
-at::Tensor parameter(const std::vector<float>& values) {
-  return at::tensor(values).set_requires_grad(true);
+// Parameters and states, copied.
+std::vector<at::Tensor> snapshot(const nn::NamedTensors& parameters, const Optimizer& optimizer) {
+  std::vector<at::Tensor> all;
+  for (const auto& [name, tensor] : parameters) all.push_back(tensor.detach().clone());
+  for (const auto& [name, tensor] : optimizer.state()) all.push_back(tensor.clone());
+  return all;
 }
 
-const at::Tensor& no_inf() {
-  static const at::Tensor zero = at::zeros({});
-  return zero;
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  const auto bits = a.element_size() == 4 ? at::kInt : at::kShort;
+  return a.scalar_type() == b.scalar_type() && a.contiguous().view(bits).equal(b.contiguous().view(bits));
 }
 
-// The reference in float64: one value, its gradients in turn.
-using Reference = std::function<void(double& p, double g, std::int64_t step)>;
+bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const at::Tensor& x, const at::Tensor& y) { return same_bits(x, y); });
+}
 
-void check_against(const std::string& name, const Settings& values, double lr, const Reference& reference) {
-  const std::vector<double> gradients = {0.5, -2.0, 0.25, 3.0, -0.125};
-  at::Tensor p = parameter({1.0F, -2.0F, 0.0F});
-  const auto optimizer = make(name, values, {{"p", p}});
-  std::vector<double> expected = {1.0, -2.0, 0.0};
-  std::vector<Reference> states(3, reference);  // each value has state of its own
-  for (std::size_t step = 0; step < gradients.size(); ++step) {
-    p.mutable_grad() = at::tensor({gradients[step], -gradients[step], 2 * gradients[step]}, at::kFloat);
-    optimizer->step(lr, no_inf());
-    const double factors[] = {1, -1, 2};
-    for (std::size_t i = 0; i < 3; ++i) {
-      states[i](expected[i], factors[i] * gradients[step], static_cast<std::int64_t>(step) + 1);
-      CHECK(p[static_cast<std::int64_t>(i)].item<double>() == Approx(expected[i]).epsilon(1e-5).margin(1e-6));
-    }
+template <class Check>
+void for_every_optimizer(const Check& check) {
+  for (const OptimizerComponent& component : all_optimizers()) {
+    INFO(component.name);
+    check(component.name);
+  }
+}
+
+// Three steps of `optimizer` with gradients that differ.
+void train(Optimizer& optimizer, at::ScalarType gradient_type = at::kFloat) {
+  for (const std::uint64_t step : {1, 2, 3}) {
+    optimizer.step(gradients_on(kCpu, gradient_type, 10 + step),
+                   inputs_on(kCpu, 0.01, static_cast<double>(step)));
   }
 }
 
 }  // namespace
 
-TEST_CASE("sgd: momentum and weight decay, against the formula in float64", "[optim]") {
-  check_against("sgd", {{"momentum", "0.9"}, {"weight_decay", "0.01"}}, 0.1,
-                [m = 0.0](double& p, double g, std::int64_t) mutable {
-                  m = 0.9 * m + g + 0.01 * p;
-                  p -= 0.1 * m;
-                });
-}
-
-TEST_CASE("sgd: Nesterov looks ahead along the new momentum", "[optim]") {
-  check_against("sgd", {{"momentum", "0.5"}, {"nesterov", "true"}}, 0.1,
-                [m = 0.0](double& p, double g, std::int64_t) mutable {
-                  m = 0.5 * m + g;
-                  p -= 0.1 * (g + 0.5 * m);
-                });
-}
-
-TEST_CASE("sgd: without momentum it is plain gradient descent", "[optim]") {
-  check_against("sgd", {{"momentum", "0"}}, 0.1, [](double& p, double g, std::int64_t) { p -= 0.1 * g; });
-}
-
-TEST_CASE("adamw: against algorithm 2 of the paper in float64", "[optim]") {
-  check_against("adamw", {{"weight_decay", "0.1"}, {"beta2", "0.99"}}, 0.01,
-                [m = 0.0, v = 0.0](double& p, double g, std::int64_t step) mutable {
-                  p -= 0.01 * 0.1 * p;
-                  m = 0.9 * m + 0.1 * g;
-                  v = 0.99 * v + 0.01 * g * g;
-                  const auto t = static_cast<double>(step);
-                  p -= 0.01 * (m / (1 - std::pow(0.9, t))) / (std::sqrt(v / (1 - std::pow(0.99, t))) + 1e-8);
-                });
-}
-
-TEST_CASE("every optimizer: where something was not finite nothing changes, state included", "[optim]") {
-  for (const OptimizerComponent& component : all_optimizers()) {
-    INFO(component.name);
-    at::Tensor skipping = parameter({1.0F, 2.0F});
-    at::Tensor plain = parameter({1.0F, 2.0F});
-    const auto first = make(component.name, {}, {{"p", skipping}});
-    const auto second = make(component.name, {}, {{"p", plain}});
-    const std::vector<float> gradients = {1, -3, 2};
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      skipping.mutable_grad() = at::full({2}, NAN);
-      first->step(0.1, at::ones({}));
-      skipping.mutable_grad() = at::full({2}, gradients[i]);
-      plain.mutable_grad() = at::full({2}, gradients[i]);
-      first->step(0.1, no_inf());
-      second->step(0.1, no_inf());
+TEST_CASE("every optimizer: against its paper's formula in float64", "[optim]") {
+  constexpr double kLr = 0.5;  // so that adafactor's 1/sqrt(t) is now the larger one, now the smaller
+  for_every_optimizer([](const std::string& name) {
+    REQUIRE(references().count(name) == 1);
+    for (const std::string& yaml : variants(name)) {
+      INFO(yaml);
+      const nn::NamedTensors parameters = parameters_on(kCpu, at::kFloat, 1);
+      const OptimizerComponent::Bound component = bound(name, yaml);
+      const auto optimizer = component.build({parameters, 0});
+      const auto numbers = numbers_of(component);
+      const bool spares = name != "sgd" && name != "adam";
+      std::vector<Reference> states;
+      std::vector<at::Tensor> expected;
+      for (const auto& [called, p] : parameters) {
+        states.push_back({numbers, called, spares && p.dim() < 2 ? 0 : numbers.at("weight_decay")});
+        expected.push_back(p.detach().to(at::kDouble));
+      }
+      for (int t = 2; t <= 7; ++t) {
+        const std::vector<at::Tensor> gradients = gradients_on(kCpu, at::kFloat, 10 + t);
+        optimizer->step(gradients, inputs_on(kCpu, kLr, t, 1, 0.5));
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+          const at::Tensor g = gradients[i].to(at::kDouble).mul(0.5);
+          expected[i] = references().at(name)(states[i], expected[i], g, kLr, t);
+          INFO(parameters[i].first << ", step " << t);
+          const at::Tensor error = parameters[i].second.detach().to(at::kDouble).sub(expected[i]).abs();
+          // A few roundings a step of values of about 1.
+          CHECK(error.max().item<double>() < 2e-5 * std::max(1.0, expected[i].abs().max().item<double>()));
+        }
+      }
     }
-    CHECK(skipping.equal(plain));
-  }
+  });
+}
+
+TEST_CASE("every optimizer: where apply is 0 no bit changes, whatever the gradients hold", "[optim]") {
+  for_every_optimizer([](const std::string& name) {
+    for (const Storage& storage : storages()) {
+      INFO(storage.type << ' ' << storage.yaml);
+      const nn::NamedTensors parameters = parameters_on(kCpu, storage.type, 1);
+      const auto optimizer = make(name, storage.yaml, {parameters, 3});
+      for (const int step : {1, 2}) {
+        optimizer->step(gradients_on(kCpu, at::kFloat, 10), inputs_on(kCpu, 0.01, step));
+        const std::vector<at::Tensor> before = snapshot(parameters, *optimizer);
+        for (const double value : {static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+          std::vector<at::Tensor> gradients = gradients_on(kCpu, at::kFloat, 11);
+          for (at::Tensor& one : gradients) one.fill_(value);
+          optimizer->step(gradients, inputs_on(kCpu, 0.01, step + 1, 0, NAN));
+        }
+        CHECK(same_bits(snapshot(parameters, *optimizer), before));
+      }
+    }
+  });
 }
 
 TEST_CASE("every optimizer: a parameter without a gradient is left alone", "[optim]") {
-  for (const OptimizerComponent& component : all_optimizers()) {
-    INFO(component.name);
-    at::Tensor used = parameter({1.0F});
-    at::Tensor unused = parameter({5.0F});
-    const auto optimizer = make(component.name, {{"weight_decay", "0.5"}}, {{"a", unused}, {"b", used}});
-    used.mutable_grad() = at::ones({1});
-    optimizer->step(0.1, no_inf());
-    CHECK(unused.item<float>() == 5);
-    CHECK(used.item<float>() < 1);
-  }
+  for_every_optimizer([](const std::string& name) {
+    const nn::NamedTensors parameters = parameters_on(kCpu, at::kFloat, 1);
+    const auto optimizer = make(name, "{weight_decay: 0.5}", {parameters, 0});
+    std::vector<at::Tensor> gradients = gradients_on(kCpu, at::kFloat, 2);
+    for (const std::size_t left : {1, 2}) gradients[left].reset();
+    const std::vector<at::Tensor> before = snapshot(parameters, *optimizer);
+    optimizer->step(gradients, inputs_on(kCpu, 0.1, 1));
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      INFO(parameters[i].first);
+      CHECK(parameters[i].second.equal(before[i]) == !gradients[i].defined());
+    }
+    for (const auto& [called, tensor] : optimizer->state()) {
+      INFO(called);
+      const bool is_zero = tensor.count_nonzero().item<std::int64_t>() == 0;
+      CHECK(is_zero == (called.rfind("conv.", 0) == 0));
+    }
+    std::vector<at::Tensor> none(parameters.size());
+    CHECK_NOTHROW(optimizer->step(none, inputs_on(kCpu, 0.1, 2)));
+  });
 }
 
-TEST_CASE("every optimizer: a zero gradient gives no NaN", "[optim]") {
-  for (const OptimizerComponent& component : all_optimizers()) {
-    INFO(component.name);
-    at::Tensor p = parameter({1.0F});
-    const auto optimizer = make(component.name, {{"weight_decay", "0"}}, {{"p", p}});
-    p.mutable_grad() = at::zeros({1});
-    optimizer->step(0.1, no_inf());
-    CHECK(p.item<float>() == 1);
-  }
+TEST_CASE("every optimizer: zero gradients and zero weights give no NaN", "[optim]") {
+  for_every_optimizer([](const std::string& name) {
+    const nn::NamedTensors parameters = parameters_on(kCpu, at::kFloat, 1);
+    parameters[1].second.detach().zero_();
+    const auto optimizer = make(name, "{weight_decay: 0}", {parameters, 0});
+    const std::vector<at::Tensor> before = snapshot(parameters, *optimizer);
+    std::vector<at::Tensor> gradients = gradients_on(kCpu, at::kFloat, 2);
+    for (at::Tensor& one : gradients) one.zero_();
+    optimizer->step(gradients, inputs_on(kCpu, 0.1, 1));
+    for (std::size_t i = 0; i < parameters.size(); ++i) CHECK(parameters[i].second.equal(before[i]));
+    optimizer->step(gradients_on(kCpu, at::kFloat, 3), inputs_on(kCpu, 0.1, 2));
+    for (const auto& [called, tensor] : parameters) CHECK(tensor.isfinite().all().item<bool>());
+  });
+}
+
+TEST_CASE("every optimizer: a learning rate of 0 leaves the weights as they are", "[optim]") {
+  for_every_optimizer([](const std::string& name) {
+    const nn::NamedTensors parameters = parameters_on(kCpu, at::kFloat, 1);
+    const auto optimizer = make(name, "{weight_decay: 0.1}", {parameters, 0});
+    optimizer->step(gradients_on(kCpu, at::kFloat, 2), inputs_on(kCpu, 0, 1));
+    const std::vector<at::Tensor> start = random_values(1);
+    for (std::size_t i = 0; i < start.size(); ++i) CHECK(parameters[i].second.equal(start[i]));
+  });
+}
+
+TEST_CASE("every optimizer: 16-bit weights are the rounding of float32 masters", "[optim]") {
+  const auto type = GENERATE(at::kHalf, at::kBFloat16);
+  for_every_optimizer([type](const std::string& name) {
+    const nn::NamedTensors low = parameters_on(kCpu, type, 1);
+    nn::NamedTensors exact;
+    for (const auto& [called, tensor] : low)
+      exact.emplace_back(called, tensor.detach().to(at::kFloat).set_requires_grad(true));
+    const auto first = make(name, "{}", {low, 0}), second = make(name, "{}", {exact, 0});
+    train(*first, type);
+    for (const std::uint64_t step : {1, 2, 3}) {
+      std::vector<at::Tensor> gradients = gradients_on(kCpu, type, 10 + step);
+      for (at::Tensor& one : gradients) one = one.to(at::kFloat);
+      second->step(gradients, inputs_on(kCpu, 0.01, static_cast<double>(step)));
+    }
+    std::map<std::string, at::Tensor> masters;
+    for (const auto& [called, tensor] : first->state()) masters[called] = tensor;
+    for (std::size_t i = 0; i < low.size(); ++i) {
+      INFO(low[i].first);
+      REQUIRE(masters.count(low[i].first + ".master") == 1);
+      CHECK(masters.at(low[i].first + ".master").equal(exact[i].second));
+      CHECK(low[i].second.equal(exact[i].second.to(type)));
+    }
+  });
+}
+
+TEST_CASE("every optimizer: without masters weights are rounded at random, by the seed and the step",
+          "[optim]") {
+  const auto type = GENERATE(at::kHalf, at::kBFloat16);
+  for_every_optimizer([type](const std::string& name) {
+    const auto trained = [&](std::uint64_t seed) {
+      const nn::NamedTensors parameters = parameters_on(kCpu, type, 1);
+      const auto optimizer = make(name, "{rounding: stochastic}", {parameters, seed});
+      train(*optimizer);
+      for (const auto& [called, tensor] : optimizer->state()) {
+        CHECK_THAT(called, !Catch::Matchers::EndsWith(".master"));
+        CHECK(tensor.scalar_type() == at::kFloat);
+      }
+      std::vector<at::Tensor> values;
+      for (const auto& [called, tensor] : parameters) values.push_back(tensor.detach());
+      return values;
+    };
+    CHECK(same_bits(trained(1), trained(1)));
+    CHECK(!same_bits(trained(1), trained(2)));
+  });
+}
+
+TEST_CASE("every optimizer: steps below the spacing of 16 bits add up on average", "[optim]") {
+  for_every_optimizer([](const std::string& name) {
+    constexpr std::int64_t kCount = 4096;
+    at::Tensor low = at::ones({2, kCount / 2}, at::kBFloat16), exact = at::ones({2, kCount / 2});
+    const auto first = make(name, "{rounding: stochastic, weight_decay: 0}", {{{"p.weight", low}}, 5});
+    const auto second = make(name, "{weight_decay: 0}", {{{"p.weight", exact}}, 5});
+    for (const int step : {1, 2, 3, 4}) {
+      first->step({at::ones({2, kCount / 2})}, inputs_on(kCpu, 2e-4, step));
+      second->step({at::ones({2, kCount / 2})}, inputs_on(kCpu, 2e-4, step));
+    }
+    // bfloat16 has a spacing of 2^-8 below 1: the mean of 4096 values rounded at random four times is off by
+    // less than 2^-8 / 2 / 64 * sqrt(4), one standard deviation.
+    const double moved = 1 - exact.mean().item<double>();
+    CHECK(moved > 0);
+    CHECK(1 - low.to(at::kFloat).mean().item<double>() == Approx(moved).margin(4 * 6.2e-5));
+  });
+}
+
+TEST_CASE("every optimizer: gradients of 16 bits are those numbers", "[optim]") {
+  for_every_optimizer([](const std::string& name) {
+    const nn::NamedTensors a = parameters_on(kCpu, at::kFloat, 1), b = parameters_on(kCpu, at::kFloat, 1);
+    const auto first = make(name, "{}", {a, 0}), second = make(name, "{}", {b, 0});
+    std::vector<at::Tensor> gradients = gradients_on(kCpu, at::kHalf, 10);
+    first->step(gradients, inputs_on(kCpu, 0.1, 1));
+    for (at::Tensor& one : gradients) one = one.to(at::kFloat);
+    second->step(gradients, inputs_on(kCpu, 0.1, 1));
+    for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i].second.equal(b[i].second));
+  });
+}
+
+TEST_CASE("every optimizer: copying into its state restores it", "[optim]") {
+  for_every_optimizer([](const std::string& name) {
+    for (const Storage& storage : storages()) {
+      const nn::NamedTensors parameters = parameters_on(kCpu, storage.type, 1);
+      const auto optimizer = make(name, storage.yaml, {parameters, 3});
+      train(*optimizer);
+      const std::vector<at::Tensor> saved = snapshot(parameters, *optimizer);
+      train(*optimizer);
+
+      const nn::NamedTensors others = parameters_on(kCpu, storage.type, 2);
+      const auto restored = make(name, storage.yaml, {others, 3});
+      std::size_t next = 0;
+      for (const auto& [called, tensor] : others) tensor.detach().copy_(saved[next++]);
+      for (const auto& [called, tensor] : restored->state()) tensor.copy_(saved.at(next++));
+      train(*restored);
+      CHECK(same_bits(snapshot(others, *restored), snapshot(parameters, *optimizer)));
+    }
+  });
+}
+
+TEST_CASE("every optimizer: its state is named by parameter, each name once", "[optim]") {
+  for_every_optimizer([](const std::string& name) {
+    const nn::NamedTensors parameters = parameters_on(kCpu, at::kBFloat16, 1);
+    const auto optimizer = make(name, "{}", {parameters, 0});
+    std::set<std::string> names;
+    for (const auto& [called, tensor] : optimizer->state()) {
+      INFO(called);
+      CHECK(names.insert(called).second);
+      CHECK(tensor.scalar_type() == at::kFloat);
+      bool is_known = false;
+      for (const auto& one : parameters) is_known |= called.rfind(one.first + ".", 0) == 0;
+      CHECK(is_known);
+    }
+    for (const auto& [called, tensor] : parameters) CHECK(names.count(called + ".master") == 1);
+  });
+  const auto sgd = make("sgd", "{}", {{{"fc.weight", at::ones({2})}}, 0});
+  REQUIRE(sgd->state().size() == 1);
+  CHECK(sgd->state()[0].first == "fc.weight.momentum");
+}
+
+TEST_CASE("every optimizer: groups scale the learning rate and replace the weight decay", "[optim]") {
+  for_every_optimizer([](const std::string& name) {
+    const nn::NamedTensors parameters = parameters_on(kCpu, at::kFloat, 1);
+    const nn::NamedTensors plain = parameters_on(kCpu, at::kFloat, 1);
+    const auto grouped = make(name,
+                              "{weight_decay: 0.5, groups: [{match: ['wte.*', conv.bias], lr_scale: 0}, "
+                              "{match: [wide.weight, scale], weight_decay: 0}]}",
+                              {parameters, 0});
+    const auto without = make(name, "{weight_decay: 0}", {plain, 0});
+    const std::vector<at::Tensor> before = random_values(1);
+    grouped->step(gradients_on(kCpu, at::kFloat, 2), inputs_on(kCpu, 0.1, 1));
+    without->step(gradients_on(kCpu, at::kFloat, 2), inputs_on(kCpu, 0.1, 1));
+    CHECK(parameters[0].second.equal(before[0]));
+    CHECK(parameters[2].second.equal(before[2]));
+    CHECK(parameters[3].second.equal(plain[3].second));
+    CHECK(parameters[4].second.equal(plain[4].second));
+    CHECK(!parameters[5].second.equal(plain[5].second));
+    CHECK_THROWS_AS(make(name, "{groups: [{match: fcc}]}", {parameters, 0}), SettingError);
+  });
+}
+
+TEST_CASE("every optimizer and schedule: each key has a meaning, and a default that is accepted", "[optim]") {
+  const auto check = [](const auto& all, const std::string& component) {
+    for (const auto& one : all) {
+      for (const recipe::Key& key : recipe::keys(one.describe, component)) {
+        INFO(one.name << ' ' << key.path << ": " << key.value);
+        CHECK(!key.meaning.empty());
+        for (const recipe::Key& item_key : key.item_keys) CHECK(!item_key.meaning.empty());
+        const std::string yaml = "{" + recipe::last_part(key.path) + ": " + key.value + "}\n";
+        std::vector<recipe::Problem> problems;
+        one.bind(recipe::read_text(yaml, "a.yaml").root, component, {}, problems);
+        CHECK(recipe::text_of(problems).empty());
+      }
+    }
+  };
+  check(all_optimizers(), "optimizer");
+  check(all_schedules(), "lr_scheduler");
+  for_every_optimizer([](const std::string& name) {
+    const auto optimizer = make(name, "{lr: 0.25}", {parameters_on(kCpu, at::kFloat, 1), 0});
+    CHECK(optimizer->peak_lr() == 0.25);
+  });
+}
+
+TEST_CASE("sgd: without momentum it keeps no state", "[optim]") {
+  CHECK(make("sgd", "{momentum: 0}", {parameters_on(kCpu, at::kFloat, 1), 0})->state().empty());
+}
+
+TEST_CASE("sgd: Nesterov needs momentum", "[optim]") {
+  CHECK_THROWS_WITH(make("sgd", "{nesterov: true, momentum: 0}", {parameters_on(kCpu, at::kFloat, 1), 0}),
+                    ContainsSubstring("optimizer.nesterov is true and optimizer.momentum is 0"));
+}
+
+TEST_CASE("muon: embeddings, the last layer and vectors are AdamW's", "[optim]") {
+  const auto names = [](const std::string& yaml) {
+    std::set<std::string> all;
+    for (const auto& [name, tensor] : make("muon", yaml, {parameters_on(kCpu, at::kFloat, 1), 0})->state())
+      all.insert(name);
+    return all;
+  };
+  CHECK(names("{}") == std::set<std::string>{"conv.bias.mean", "conv.bias.square", "conv.weight.momentum",
+                                             "fc.weight.mean", "fc.weight.square", "scale.mean",
+                                             "scale.square", "wide.weight.momentum", "wte.weight.mean",
+                                             "wte.weight.square"});
+  const auto token =
+      make("muon", "{}", {{{"token", at::ones({1, 1, 4})}, {"fc.weight", at::ones({2, 2})}}, 0});
+  CHECK(token->state().at(0).first == "token.mean");
+  const auto one =
+      make("muon", "{}", {{{"body.weight", at::ones({2, 2})}, {"fc.weight", at::ones({1, 2})}}, 0});
+  CHECK(one->state().at(0).first == "body.weight.momentum");
+  const std::set<std::string> chosen = names("{adamw_match: wide.*}");
+  CHECK(chosen.count("wte.weight.momentum") == 1);
+  CHECK(chosen.count("wide.weight.mean") == 1);
+}
+
+TEST_CASE("adafactor: matrices keep a row and a column of squares", "[optim]") {
+  std::map<std::string, std::vector<std::int64_t>> shapes;
+  for (const auto& [name, tensor] : make("adafactor", "{}", {parameters_on(kCpu, at::kFloat, 1), 0})->state())
+    shapes[name] = tensor.sizes().vec();
+  CHECK(shapes.at("conv.weight.square_row") == std::vector<std::int64_t>{4, 1, 1, 1});
+  CHECK(shapes.at("conv.weight.square_column") == std::vector<std::int64_t>{1, 3, 2, 5});
+  CHECK(shapes.at("conv.bias.square") == std::vector<std::int64_t>{7});
+}
+
+TEST_CASE("adafactor: a row of zeros beside large gradients gives no NaN", "[optim]") {
+  at::Tensor p = at::ones({2, 3});
+  const auto optimizer = make("adafactor", "{}", {{{"p", p}}, 0});
+  at::Tensor gradient = at::zeros({2, 3});
+  gradient.select(0, 1).fill_(1e8);
+  optimizer->step({gradient}, inputs_on(kCpu, 0.01, 1));
+  CHECK(p.select(0, 0).equal(at::ones({3})));
+  CHECK(p.select(0, 1).lt(1).all().item<bool>());
 }
 
 }  // namespace gputrain::optim

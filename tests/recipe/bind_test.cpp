@@ -11,6 +11,16 @@ namespace {
 
 enum class Colour { kRed, kGreen, kBlue };
 
+struct Group {
+  std::vector<std::string> match;
+  double lr_scale = 1;
+};
+
+void describe(Visitor& v, Group& o) {
+  v.texts("match", o.match, "");
+  v.number("lr_scale", o.lr_scale, Range{0, 10}, "", "");
+}
+
 struct Options {
   double lr = 0.5;
   std::optional<double> scale = 2.0;
@@ -30,6 +40,8 @@ struct Options {
   Colour colour = Colour::kRed;
   std::int64_t depth = 1;
   Choice model{"mlp", {}};
+  std::vector<std::string> names = {"n"};
+  std::vector<Group> groups = {{{"g"}, 3}};
 };
 
 void describe(Visitor& v, Options& o) {
@@ -51,6 +63,8 @@ void describe(Visitor& v, Options& o) {
   v.one_of("colour", o.colour, {"red", "green", "blue"}, "");
   v.section("inner", "", [&](Visitor& s) { s.integer("depth", o.depth, Range{1, 3}, "", ""); });
   v.component("model", o.model, "");
+  v.texts("names", o.names, "");
+  v.maps("groups", o.groups, "");
 }
 
 struct Result {
@@ -178,6 +192,42 @@ TEST_CASE("bind: each element of a list is checked", "[recipe]") {
   CHECK(problem_of("mean: 0.5\n") == "dir/a.yaml:1:7: mean is 0.5; expected a list of numbers or auto");
   CHECK(problem_of("layers: [1.5]\n") ==
         "dir/a.yaml:1:10: layers[0] is 1.5; expected an integer (digits alone, no point or exponent)");
+}
+
+TEST_CASE("bind: texts are one text or a list of them", "[recipe]") {
+  using Texts = std::vector<std::string>;
+  CHECK(bound("lr: 1\n").options.names == Texts{"n"});
+  CHECK(bound("names: fc.*\n").options.names == Texts{"fc.*"});
+  CHECK(bound("names: [no, '*.bias', 1e-4]\n").options.names == Texts{"no", "*.bias", "1e-4"});
+  CHECK(bound("names: []\n").options.names.empty());
+  CHECK(problem_of("names: ~\n") == "dir/a.yaml:1:1: names is null; expected text or a list of texts");
+  CHECK(problem_of("names: {a: 1}\n") == "dir/a.yaml:1:8: names is a map; expected text or a list of texts");
+  CHECK(problem_of("names: [a, [b]]\n") == "dir/a.yaml:1:12: names[1] is a list; expected text");
+}
+
+TEST_CASE("bind: a list of maps has the keys of its items", "[recipe]") {
+  CHECK(bound("lr: 1\n").options.groups.size() == 1);
+  CHECK(bound("groups: []\n").options.groups.empty());
+  const std::vector<Group> groups = bound("groups: [{match: a}, {lr_scale: 0.5}]\n").options.groups;
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0].match == std::vector<std::string>{"a"});
+  CHECK(groups[0].lr_scale == 1);
+  CHECK(groups[1].match.empty());
+  CHECK(groups[1].lr_scale == 0.5);
+}
+
+TEST_CASE("bind: mistakes in a list of maps name the item", "[recipe]") {
+  CHECK(problem_of("groups: [{}, {lr_scale: 11, mach: a}, 3]\n") ==
+        "dir/a.yaml:1:25: groups[1].lr_scale is 11; expected 0 <= lr_scale <= 10\n"
+        "dir/a.yaml:1:29: groups[1].mach is not a key of groups[1]; did you mean match?\n"
+        "dir/a.yaml:1:39: groups[2] is 3; expected a map of keys");
+  CHECK(problem_of("groups: [{steps: 1}]\n") ==
+        "dir/a.yaml:1:11: groups[0].steps is not a key of groups[0]; expected match or lr_scale");
+  CHECK(problem_of("groups: {match: a}\n") == "dir/a.yaml:1:9: groups is a map; expected a list of maps");
+  CHECK(problem_of("groups: ~\n") == "dir/a.yaml:1:1: groups is null; expected a list of maps");
+  CHECK(
+      problem_of("groups: [match:a]\n") ==
+      "dir/a.yaml:1:10: groups[0] is match:a; expected a map of keys (no space follows the colon; match: a)");
 }
 
 TEST_CASE("bind: durations and intervals are read with their unit", "[recipe]") {
