@@ -42,6 +42,7 @@ class BatchNorm2d : public Module {
 
  protected:
   at::Tensor forward(const at::Tensor& input) override;
+  bool keeps_float32() const override { return true; }
 
  private:
   at::Tensor weight_, bias_, running_mean_, running_var_, num_batches_tracked_;

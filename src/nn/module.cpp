@@ -33,12 +33,36 @@ at::Tensor flatten(const NamedTensors& buffers, at::Device device) {
   return flat;
 }
 
+thread_local CallWatch::Watch call_watch;
+
 }  // namespace
+
+CallWatch::CallWatch(Watch watch) {
+  call_watch = std::move(watch);
+}
+
+CallWatch::~CallWatch() {
+  call_watch = nullptr;
+}
 
 template <class Visit>
 void Module::walk(const std::string& prefix, const Visit& visit) const {
   visit(prefix, *this);
   for (const auto& [name, child] : children_) child->walk(prefix + name + ".", visit);
+}
+
+at::Tensor Module::operator()(const at::Tensor& input) {
+  at::Tensor output = forward(input);
+  if (call_watch) call_watch(*this, output);
+  return output;
+}
+
+std::string Module::name_of(const Module& inner) const {
+  std::string found = "the model";
+  walk("", [&](const std::string& prefix, const Module& module) {
+    if (&module == &inner && !prefix.empty()) found = prefix.substr(0, prefix.size() - 1);
+  });
+  return found;
 }
 
 NamedTensors Module::named_parameters() const {
@@ -68,13 +92,17 @@ void Module::train(bool on) {
   for (auto& [name, child] : children_) child->train(on);
 }
 
-at::Tensor Module::to(at::Device device, bool channels_last) {
+at::Tensor Module::to(at::Device device, bool channels_last, at::ScalarType weights) {
   const c10::AutoGradMode no_grad(false);
-  for (auto& [name, value] : named_parameters()) {
-    const bool reorder = channels_last && value.dim() == 4;
-    value.set_data(value.to(value.options().device(device), /*non_blocking=*/false, /*copy=*/false,
-                            reorder ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Preserve));
-  }
+  walk("", [&](const std::string& /*prefix*/, const Module& module) {
+    for (const auto& [name, value] : module.parameters_) {
+      const bool reorder = channels_last && value.dim() == 4;
+      const at::ScalarType type = module.keeps_float32() ? at::kFloat : weights;
+      value.set_data(value.to(value.options().device(device).dtype(type), /*non_blocking=*/false,
+                              /*copy=*/false,
+                              reorder ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Preserve));
+    }
+  });
   return flatten(named_buffers(), device);
 }
 

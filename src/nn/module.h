@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,7 +26,10 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  at::Tensor operator()(const at::Tensor& input) { return forward(input); }
+  at::Tensor operator()(const at::Tensor& input);
+
+  // "layer1.0.conv1" of a module inside this one; "the model" of itself.
+  std::string name_of(const Module& inner) const;
 
   // Own ones first, then the children's, each in the order they were added.
   NamedTensors named_parameters() const;
@@ -39,10 +43,14 @@ class Module {
   // before stay valid, since the tensors change in place. Host counters (BatchNorm2d's) stay on the host.
   // Floating-point buffers become parts of one flat tensor, which is returned (undefined when there are
   // none): saving and undoing what a forward pass did to all of them is one copy. Call it on the whole model.
-  at::Tensor to(at::Device device, bool channels_last);
+  // `weights`: what floating-point parameters become, but those of modules that keep float32.
+  at::Tensor to(at::Device device, bool channels_last, at::ScalarType weights = at::kFloat);
 
  protected:
   virtual at::Tensor forward(const at::Tensor& input) = 0;
+
+  // Normalisation: its parameters are few, and 16 bits would cost it its statistics.
+  virtual bool keeps_float32() const { return false; }
 
   at::Tensor add_parameter(const std::string& name, at::Tensor value);
   at::Tensor add_buffer(const std::string& name, at::Tensor value);
@@ -61,6 +69,16 @@ class Module {
   NamedTensors buffers_;
   std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
   bool training_ = true;
+};
+
+// Shows the output of every module that this thread calls, inner ones first, while it lives. One at a time.
+class CallWatch {
+ public:
+  using Watch = std::function<void(const Module& module, const at::Tensor& output)>;
+  explicit CallWatch(Watch watch);
+  ~CallWatch();
+  CallWatch(const CallWatch&) = delete;
+  CallWatch& operator=(const CallWatch&) = delete;
 };
 
 // Children called one after the other, named 0, 1, 2 ... as torch.nn.Sequential does.

@@ -7,6 +7,8 @@
 #include "recipe/compose.h"
 #include "recipe/overrides.h"
 #include "recipe/paths.h"
+#include "recipe/read.h"
+#include "recipe/substitute.h"
 #include "recipe/write.h"
 
 #include <algorithm>
@@ -77,6 +79,17 @@ void check(const Node& root, std::vector<Problem>& problems) {
   }
 }
 
+// `loss_scale: 1024` becomes `loss_scale: {fixed: 1024}`.
+void expand_shorthands(Node& root, const Catalogue& catalogue) {
+  for (const Key& key : catalogue.keys) {
+    Node* written = key.shorthand.empty() ? nullptr : root.find(key.path);
+    const bool is_value = written != nullptr && written->kind == Node::Kind::kScalar;
+    if (is_value && with_missing_space(written->scalar).empty()) {
+      *written = tree_of(key.shorthand, *written);
+    }
+  }
+}
+
 }  // namespace
 
 DefaultOf defaults(const Catalogue& catalogue, const Node& root, const std::string& path) {
@@ -122,6 +135,7 @@ Loaded load_recipe(const std::string& path, const std::vector<std::string>& argu
     return number != numbers.end() ? number->second : default_of(key);
   };
   substitute(loaded.root, known_before, process_environment(), loaded.problems, all_paths(catalogue));
+  expand_shorthands(loaded.root, catalogue);
   for (Problem& problem : bind_recipe(loaded.root, loaded.recipe, catalogue)) {
     loaded.problems.push_back(std::move(problem));
   }

@@ -13,6 +13,18 @@ void describe(Visitor& v, Validation& o) {
             "samples per forward pass; auto: as in training");
 }
 
+void describe(Visitor& v, LossScale& o) {
+  constexpr double kLargest = 1e12;
+  v.limit("fixed", o.fixed, Range{0, kLargest, true}, "", "this scale, whatever happens; ~: it adapts");
+  v.number("init", o.init, Range{0, kLargest, true}, "", "scale to begin with");
+  v.number("growth_factor", o.growth_factor, Range{1, 1e6, true}, "", "factor after growth_interval updates");
+  v.number("backoff_factor", o.backoff_factor, Range{0, 1, true, true}, "", "factor after an overflow");
+  v.integer("growth_interval", o.growth_interval, Range{1, kMostSteps}, "updates",
+            "updates without overflow before the scale grows");
+  v.number("min", o.min, Range{0, kLargest, true}, "", "the scale does not fall below it");
+  v.number("max", o.max, Range{0, kLargest, true}, "", "the scale does not grow above it");
+}
+
 void describe(Visitor& v, Logging& o) {
   v.integer("log_every", o.log_every, Range{1, kMostSteps}, "steps", "steps between lines of progress");
   v.boolean("jsonl", o.jsonl, "write metrics.jsonl, one line per step");
@@ -65,11 +77,24 @@ void describe(Visitor& v, Recipe& o) {
          "run directory, relative to the working directory; default: runs/<name>");
   v.integer("seed", o.seed, Range{0, kNoLimit}, "", "where all random numbers of the run come from");
   v.device("device", o.device, "where the run computes; auto: the first GPU, else the CPU");
-  v.one_of("precision", o.precision, {"auto", "fp32", "tf32"}, "how numbers are computed; auto: fp32");
+  v.one_of(
+      "precision", o.precision,
+      {"auto", "fp32", "tf32", "fp16-mixed", "bf16-mixed", "fp16-true", "bf16-true"},
+      "how numbers are computed: mixed is 16 bits over float32 weights, true has weights in 16 bits; auto: "
+      "bf16-mixed on a GPU from compute capability 8.0 on, fp16-mixed on an older one, fp32 on a CPU");
   describe_size(v, o);
   describe_components(v, o);
   v.limit("max_grad_norm", o.max_grad_norm, Range{0, kNoLimit, true}, "",
           "gradients are scaled down to this L2 norm over all parameters");
+  v.limit("max_grad_value", o.max_grad_value, Range{0, kNoLimit, true}, "",
+          "each element of a gradient is held between minus this and this");
+  v.section(
+      "loss_scale", "what losses are multiplied by, so that small gradients do not vanish; fp16 alone",
+      [&](Visitor& s) { describe(s, o.loss_scale); }, "fixed");
+  v.one_of("on_nonfinite", o.on_nonfinite, {"skip", "stop"},
+           "what a loss or gradient that is not finite does: leave out its update, or end the run");
+  v.integer("max_skipped", o.max_skipped, Range{1, kMostSteps}, "updates",
+            "updates left out in a row that end the run");
   v.section("validation", "evaluation during training", [&](Visitor& s) { describe(s, o.validation); });
   v.section("logging", "what is written while training", [&](Visitor& s) { describe(s, o.logging); });
   v.section("cuda", "settings of the GPU", [&](Visitor& s) { describe(s, o.cuda); });

@@ -8,7 +8,20 @@
 
 namespace gputrain::recipe {
 
-enum class Precision { kAuto, kFp32, kTf32 };  // kAuto is fp32 on every device
+// kAuto: bf16-mixed on GPUs that compute in bfloat16, fp16-mixed on others, fp32 on a CPU.
+enum class Precision { kAuto, kFp32, kTf32, kFp16Mixed, kBf16Mixed, kFp16True, kBf16True };
+
+enum class OnNonFinite { kSkip, kStop };
+
+struct LossScale {
+  std::optional<double> fixed;
+  double init = 65536;
+  double growth_factor = 2;
+  double backoff_factor = 0.5;
+  std::int64_t growth_interval = 2000;
+  double min = 1;
+  double max = 16777216;
+};
 
 struct Validation {
   Interval every{1, Interval::Unit::kEpochs};
@@ -55,6 +68,10 @@ struct Recipe {
   Choice optimizer{"sgd", {}};
   Choice lr_scheduler{"constant", {}};
   std::optional<double> max_grad_norm;
+  std::optional<double> max_grad_value;
+  LossScale loss_scale;
+  OnNonFinite on_nonfinite = OnNonFinite::kSkip;
+  std::int64_t max_skipped = 50;
   Validation validation;
   Logging logging;
   Cuda cuda;

@@ -336,23 +336,40 @@ Converted clock_time(const Row& row, const Node& key, const Node& value) {
 }
 
 const Synonyms& optimizers() {
-  static const Synonyms names{
-      {"adamw", "adamw"},           {"adamw_torch", "adamw"},   {"adamw_torch_fused", "adamw"},
-      {"decoupled_adamw", "adamw"}, {"pytorch_adamw", "adamw"}, {"sgd", "sgd"},
-      {"decoupled_sgdw", "sgd"},    {"pytorch_sgd", "sgd"}};
+  static const Synonyms names{{"adamw", "adamw"},
+                              {"adamw_torch", "adamw"},
+                              {"adamw_torch_fused", "adamw"},
+                              {"decoupled_adamw", "adamw"},
+                              {"pytorch_adamw", "adamw"},
+                              {"sgd", "sgd"},
+                              {"decoupled_sgdw", "sgd"},
+                              {"pytorch_sgd", "sgd"},
+                              {"adam", "adam"},
+                              {"lion", "lion"},
+                              {"lion_32bit", "lion"},
+                              {"lamb", "lamb"},
+                              {"adafactor", "adafactor"},
+                              {"muon", "muon"}};
   return names;
 }
 
 const Synonyms& timm_optimizers() {
-  static const Synonyms names{{"adamw", "adamw"}, {"sgd", "sgd"}, {"nesterov", "sgd"}, {"momentum", "sgd"}};
+  static const Synonyms names{{"adamw", "adamw"},         {"sgd", "sgd"},   {"nesterov", "sgd"},
+                              {"momentum", "sgd"},        {"adam", "adam"}, {"lion", "lion"},
+                              {"adafactor", "adafactor"}, {"lamb", "lamb"}, {"muon", "muon"}};
   return names;
 }
 
 const Synonyms& schedules() {
-  static const Synonyms names{
-      {"cosine_with_warmup", "cosine"},       {"get_cosine_schedule_with_warmup", "cosine"},
-      {"cosineannealinglr", "cosine"},        {"constant_with_warmup", "constant"},
-      {"linear_decay_with_warmup", "linear"}, {"steplr", "step"}};
+  static const Synonyms names{{"cosine_with_warmup", "cosine"},
+                              {"get_cosine_schedule_with_warmup", "cosine"},
+                              {"cosineannealinglr", "cosine"},
+                              {"constant_with_warmup", "constant"},
+                              {"linear_decay_with_warmup", "linear"},
+                              {"steplr", "step"},
+                              {"onecyclelr", "one_cycle"},
+                              {"polynomiallr", "polynomial"},
+                              {"warmup_stable_decay", "wsd"}};
   return names;
 }
 

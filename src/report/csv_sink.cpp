@@ -57,6 +57,7 @@ Row row_of(const train::StepRecord& record) {
           {"grad_norm", cell(record.grad_norm)},
           {"learning_rate", cell(record.learning_rate)},
           {"skipped", cell(record.skipped)},
+          {"loss_scale", cell(record.loss_scale)},
           {"warmup", cell(record.warmup)},
           {"seconds", cell(record.seconds)},
           {"data_wait_seconds", cell(record.data_wait_seconds)},

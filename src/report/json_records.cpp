@@ -83,6 +83,7 @@ Json to_json(const train::StepRecord& record) {
   put(object, "grad_norm", record.grad_norm);
   put(object, "learning_rate", record.learning_rate);
   object["skipped"] = record.skipped;
+  put(object, "loss_scale", record.loss_scale);
   object["warmup"] = record.warmup;
   put(object, "seconds", record.seconds);
   put(object, "data_wait_seconds", record.data_wait_seconds);

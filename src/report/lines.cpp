@@ -101,6 +101,7 @@ std::string StepLines::take_line() {
       step_text(), " | loss ", loss_text(last_->loss), " | gnorm ", norm_text(last_->grad_norm), " | lr ",
       scientific(last_->learning_rate), " | ", speed_text(), " | ", time_text(), " | mem ", memory_text(),
       " | ", info_.micro_batch_size, "x", info_.gradient_accumulation_steps, " | eta ", eta_text());
+  if (last_->loss_scale) line += concat(" | scale ", shortest(*last_->loss_scale));
   if (skipped_ > 0) line += concat(" | skipped ", skipped_);
   any_line_ = true;
   since_line_ = Interval();

@@ -78,6 +78,7 @@ class TensorboardSink : public train::Sink {
     scalars.add("train/grad_norm", record.grad_norm);
     scalars.add("train/learning_rate", record.learning_rate);
     scalars.add("train/epoch", record.epoch);
+    if (record.loss_scale) scalars.add("train/loss_scale", *record.loss_scale);
     scalars.add("throughput/" + unit_ + "_per_second", train::samples_per_second(record));
     scalars.add("throughput/step_seconds", record.seconds);
     scalars.add("throughput/data_wait_seconds", record.data_wait_seconds);

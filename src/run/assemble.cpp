@@ -56,6 +56,40 @@ class Attempts {
   std::optional<ExitCode> code_;  // of the first problem, or kUsage where any has it
 };
 
+bool is_float16(recipe::Precision precision) {
+  return precision == recipe::Precision::kFp16Mixed || precision == recipe::Precision::kFp16True;
+}
+
+nn::Precision compute_types(recipe::Precision precision) {
+  switch (precision) {
+    case recipe::Precision::kFp16Mixed:
+      return {at::kHalf, std::nullopt};
+    case recipe::Precision::kBf16Mixed:
+      return {at::kBFloat16, std::nullopt};
+    case recipe::Precision::kFp16True:
+      return {std::nullopt, at::kHalf};
+    case recipe::Precision::kBf16True:
+      return {std::nullopt, at::kBFloat16};
+    default:
+      return {};
+  }
+}
+
+train::UpdateOptions update_options(const recipe::Recipe& recipe) {
+  train::UpdateOptions options;
+  options.precision = compute_types(recipe.precision);
+  options.max_grad_norm = recipe.max_grad_norm;
+  options.max_grad_value = recipe.max_grad_value;
+  options.stop_on_nonfinite = recipe.on_nonfinite == recipe::OnNonFinite::kStop;
+  if (is_float16(recipe.precision)) {
+    const recipe::LossScale& scale = recipe.loss_scale;
+    options.loss_scale = {
+        scale.fixed, scale.init, scale.growth_factor, scale.backoff_factor, scale.growth_interval,
+        scale.min,   scale.max};
+  }
+  return options;
+}
+
 train::TrainOptions train_options(const recipe::Recipe& recipe) {
   train::TrainOptions options;
   options.device = at::Device(recipe.device);
@@ -65,7 +99,8 @@ train::TrainOptions train_options(const recipe::Recipe& recipe) {
   options.epochs = recipe.epochs;
   options.max_steps = recipe.max_steps;
   options.max_seconds = recipe.max_time;
-  options.max_grad_norm = recipe.max_grad_norm;
+  options.update = update_options(recipe);
+  options.max_skipped = recipe.max_skipped;
   options.validate_every = recipe.validation.every;
   options.validation_micro_batch_size = recipe.validation.micro_batch_size.value_or(options.micro_batch_size);
   options.log_every = recipe.logging.log_every;
@@ -82,7 +117,7 @@ void check_smallest_batch(const Assembly& made) {
   const c10::AutoGradMode no_grad(false);
   std::vector<std::pair<at::Tensor, at::Tensor>> before;
   for (const auto& [name, value] : made.model->named_buffers()) before.emplace_back(value, value.clone());
-  (*made.model)(made.data.train->batch({samples - 1}).input);
+  nn::forward(*made.model, made.data.train->batch({samples - 1}).input, made.options.update.precision);
   for (auto& [value, kept] : before) value.copy_(kept);
 }
 
@@ -100,7 +135,8 @@ void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
     attempt([&] {
       made.model =
           plan.model.build({made.data.sample_shape, made.data.num_classes, nn::init_on_cpu(options.seed)});
-      made.flat_buffers = made.model->to(options.device, channels_last);
+      made.flat_buffers = made.model->to(options.device, channels_last,
+                                         options.update.precision.weights.value_or(at::kFloat));
     });
   }
   if (has_data && plan.objective.build) {
@@ -108,7 +144,8 @@ void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
   }
   if (plan.optimizer.build) {
     attempt([&] {
-      made.optimizer = plan.optimizer.build(made.model ? made.model->named_parameters() : nn::NamedTensors());
+      made.optimizer = plan.optimizer.build(
+          {made.model ? made.model->named_parameters() : nn::NamedTensors(), options.seed});
     });
   }
   const bool ends = options.epochs || options.max_steps || options.max_seconds;
@@ -125,14 +162,39 @@ void append(std::vector<std::string>& notices, const std::vector<std::string>& m
   notices.insert(notices.end(), more.begin(), more.end());
 }
 
-// Settings of a GPU are checked but do nothing on a CPU; said once.
-void report_inactive(Plan& plan) {
+// Settings of a GPU or a precision other than those in force are checked but do nothing; said once.
+void report_inactive(Plan& plan, at::Device device) {
   std::vector<std::string> keys;
-  if (plan.recipe.precision == recipe::Precision::kTf32)
+  if (device.is_cpu() && plan.recipe.precision == recipe::Precision::kTf32)
     keys.emplace_back("precision: tf32 (a CPU computes fp32)");
-  if (plan.recipe.cuda.channels_last) keys.emplace_back("cuda.channels_last");
-  if (plan.recipe.cuda.cudnn_benchmark) keys.emplace_back("cuda.cudnn_benchmark");
+  if (device.is_cpu() && plan.recipe.cuda.channels_last) keys.emplace_back("cuda.channels_last");
+  if (device.is_cpu() && plan.recipe.cuda.cudnn_benchmark) keys.emplace_back("cuda.cudnn_benchmark");
   if (!keys.empty()) plan.notices.push_back("inactive on the CPU: " + join(keys, ", "));
+  if (!is_float16(plan.recipe.precision) && plan.root.find("loss_scale") != nullptr)
+    plan.notices.push_back("inactive: loss_scale (it belongs to fp16-mixed and fp16-true)");
+}
+
+bool is_bfloat16(recipe::Precision precision) {
+  return precision == recipe::Precision::kBf16Mixed || precision == recipe::Precision::kBf16True;
+}
+
+// What `auto` means on this device; a precision that the device cannot compute in is a problem.
+void resolve_precision(Plan& plan, at::Device device) {
+  constexpr int kFirstWithBfloat16 = 80;
+  const int capability =
+      device.is_cuda() ? device::cuda_state().capabilities.at(static_cast<std::size_t>(device.index())) : 0;
+  recipe::Precision& precision = plan.recipe.precision;
+  if (precision == recipe::Precision::kAuto) {
+    precision = device.is_cpu()                    ? recipe::Precision::kFp32
+                : capability >= kFirstWithBfloat16 ? recipe::Precision::kBf16Mixed
+                                                   : recipe::Precision::kFp16Mixed;
+  }
+  if (device.is_cuda() && is_bfloat16(precision) && capability < kFirstWithBfloat16) {
+    const SettingError error("precision", concat("computes in bfloat16, which ", device.str(),
+                                                 " (compute capability ", device::capability_text(capability),
+                                                 ") cannot; expected fp16-mixed, fp16-true, tf32 or fp32"));
+    plan.problems.push_back(located(error, plan.root));
+  }
 }
 
 // Schedules that do not reach their peak, or their end before the run's.
@@ -202,9 +264,11 @@ void resolve(Plan& plan, Purpose purpose) {
       plan.notices.push_back("training on the CPU: " + device::why_no_gpu(cuda).value_or(""));
     }
   }
-  if (is_there) recipe.device = device.str();
-  if (recipe.precision == recipe::Precision::kAuto) recipe.precision = recipe::Precision::kFp32;
-  if (is_there && device.is_cpu()) report_inactive(plan);
+  if (is_there) {
+    recipe.device = device.str();
+    resolve_precision(plan, device);
+    report_inactive(plan, device);
+  }
   if (!recipe.validation.micro_batch_size) recipe.validation.micro_batch_size = recipe.micro_batch_size;
   if (!recipe.cuda.channels_last) recipe.cuda.channels_last = true;
   // Off: autotuning took 8 to 57 s before the first step of a ResNet-50 and doubled its peak of memory

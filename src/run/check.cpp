@@ -58,7 +58,9 @@ std::string sizes(const Assembly& made) {
   text += concat(
       "steps        ", format_count(per_epoch), " an epoch, ",
       info.total_steps ? format_count(*info.total_steps) + " in all" : "until max_time ends the run", "\n");
-  text += concat("FLOPs        ", operations(forward_flops(*made.model, made.data.train->batch({0}).input)),
+  text += concat("FLOPs        ",
+                 operations(forward_flops(*made.model, made.data.train->batch({0}).input,
+                                          made.options.update.precision)),
                  " a sample in the forward pass (a multiply-add is 2), about 3 times that in training\n");
   text += concat("disk         ", format_bytes(weights_bytes(*made.model)),
                  " for the weights, beside the logs\n");

@@ -56,11 +56,11 @@ class InEvaluation {
 
 }  // namespace
 
-std::int64_t forward_flops(nn::Module& model, const at::Tensor& input) {
+std::int64_t forward_flops(nn::Module& model, const at::Tensor& input, const nn::Precision& precision) {
   const c10::AutoGradMode no_grad(false);
   const InEvaluation evaluation(model);
   const Counting counting;
-  model(input);
+  nn::forward(model, input, precision);
   return counted;
 }
 

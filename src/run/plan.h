@@ -17,11 +17,11 @@ namespace gputrain::run {
 // A recipe as read: its own keys and those of each component it names.
 struct Plan {
   recipe::Recipe recipe;
-  recipe::Node root;  // what it was read from
-  std::string path;   // of the recipe's file
-  std::string text;   // the file as it was given
-  std::vector<std::string> readings;  // what was read as something else, or left out: with its place
-  std::vector<std::string> notices;   // everything else that the user should know
+  recipe::Node root;                      // what it was read from
+  std::string path;                       // of the recipe's file
+  std::string text;                       // the file as it was given
+  std::vector<std::string> readings;      // what was read as something else, or left out: with its place
+  std::vector<std::string> notices;       // everything else that the user should know
   std::vector<recipe::Problem> problems;  // a component that has one may be without its `build`
   models::ModelComponent::Bound model;
   data::DataComponent::Bound data;

@@ -27,15 +27,15 @@ class EvaluationMode {
 }  // namespace
 
 std::optional<EvalRecord> evaluate(nn::Module& model, data::Split& split,
-                                   const objectives::Objective& objective, std::int64_t micro_batch_size,
-                                   const StopFlag& stop) {
+                                   const objectives::Objective& objective, const nn::Precision& precision,
+                                   std::int64_t micro_batch_size, const StopFlag& stop) {
   const EvaluationMode mode(model);
   at::Tensor sums;  // float64 [1 + metrics]: loss, then each metric
   std::int64_t targets = 0;
   for (const auto& ids : data::sequential_batches(split.size(), micro_batch_size)) {
     if (stop) return std::nullopt;
     const nn::Batch batch = split.batch(ids);
-    const at::Tensor output = model(batch.input);
+    const at::Tensor output = nn::forward(model, batch.input, precision);
     const at::Tensor part = at::cat({objective.loss_sum(output, batch.target).reshape({1}),
                                      objective.metric_sums(output, batch.target)})
                                 .to(at::kDouble);

@@ -2,7 +2,7 @@
 
 #include "base/stop_flag.h"
 #include "data/data_set.h"
-#include "nn/module.h"
+#include "nn/precision.h"
 #include "objectives/objective.h"
 #include "train/records.h"
 
@@ -16,7 +16,7 @@ namespace gputrain::train {
 // after an exception. Fills `samples`, `loss` and `metrics`. Waits for the device once, at the end.
 // When `stop` is raised it ends at once, without a result.
 std::optional<EvalRecord> evaluate(nn::Module& model, data::Split& split,
-                                   const objectives::Objective& objective, std::int64_t micro_batch_size,
-                                   const StopFlag& stop);
+                                   const objectives::Objective& objective, const nn::Precision& precision,
+                                   std::int64_t micro_batch_size, const StopFlag& stop);
 
 }  // namespace gputrain::train

@@ -40,7 +40,8 @@ struct StepRecord {
   double grad_norm = 0;      // L2, before clipping
   double learning_rate = 0;  // used by this update
   bool skipped = false;
-  double seconds = 0;  // end of the previous window to end of this one; evaluation left out
+  std::optional<double> loss_scale;  // that this window was computed with
+  double seconds = 0;                // end of the previous window to end of this one; evaluation left out
   double data_wait_seconds = 0;
   bool warmup = false;  // left out of throughput
   std::optional<double> eta_seconds;

@@ -54,18 +54,20 @@ void Trace::micro_batch(const data::Window& window, std::int64_t window_number, 
 void Trace::update(const StepRecord& record, const nn::Module& model, at::Device device) {
   const std::vector<std::uint8_t> generators = device::generator_state(device);
   const std::string_view bytes(reinterpret_cast<const char*>(generators.data()), generators.size());
-  write(nlohmann::json{{"kind", "update"},
-                       {"window", record.window},
-                       {"step", record.step},
-                       {"samples_total", record.samples_total},
-                       {"learning_rate", record.learning_rate},
-                       {"skipped", record.skipped},
-                       {"grad_norm", record.grad_norm},
-                       {"loss_sum", record.loss * static_cast<double>(record.targets)},
-                       {"targets", record.targets},
-                       {"parameters", hex(hash_tensors(model.named_parameters()))},
-                       {"buffers", hex(hash_tensors(model.named_buffers()))},
-                       {"generators", hex(hash_bytes(bytes))}}
+  write(nlohmann::json{
+            {"kind", "update"},
+            {"window", record.window},
+            {"step", record.step},
+            {"samples_total", record.samples_total},
+            {"learning_rate", record.learning_rate},
+            {"skipped", record.skipped},
+            {"loss_scale", record.loss_scale ? nlohmann::json(*record.loss_scale) : nlohmann::json()},
+            {"grad_norm", record.grad_norm},
+            {"loss_sum", record.loss * static_cast<double>(record.targets)},
+            {"targets", record.targets},
+            {"parameters", hex(hash_tensors(model.named_parameters()))},
+            {"buffers", hex(hash_tensors(model.named_buffers()))},
+            {"generators", hex(hash_bytes(bytes))}}
             .dump() +
         "\n");
 }

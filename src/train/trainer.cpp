@@ -9,6 +9,7 @@
 #include "device/memory.h"
 #include "device/stream.h"
 #include "train/evaluate.h"
+#include "train/nonfinite_search.h"
 #include "train/stopwatch.h"
 #include "train/throughput.h"
 #include "train/update.h"
@@ -36,6 +37,7 @@ class Trainer {
   // A window whose values are still on their way from the device.
   struct Pending {
     StepRecord record;
+    data::Window window;
     device::PendingScalars values;
     device::Mark begin;
     device::Mark end;
@@ -45,13 +47,19 @@ class Trainer {
   void train_window(const data::Window& window);
   at::Tensor run_window(const data::Window& window);
   Error out_of_memory(const char* where, const std::exception& error, const char* remedy) const;
-  double learning_rate() const;
+  std::int64_t possible_steps() const;
+  LearningRates learning_rates() const;
+  double learning_rate(std::int64_t applied) const;
   void run_micro_batch(const data::Window& window, std::size_t micro);
+  void seed_micro_batch(const data::Window& window, std::size_t micro) const;
   StepRecord describe_window(const data::Window& window) const;
-  void dispatch(StepRecord record, const at::Tensor& values, device::Mark begin);
+  void dispatch(StepRecord record, const data::Window& window, const at::Tensor& values, device::Mark begin);
   bool is_log_step(std::int64_t step) const;
   void deliver(std::size_t leave_in_flight);
   void deliver_one(Pending pending);
+  void take_outcome(Pending& pending);
+  void skip(Pending& pending);
+  std::string where_it_began(const data::Window& window);
   void forget_passes(std::int64_t micro_batches);
   bool validation_is_due() const;
   void validate();
@@ -71,7 +79,7 @@ class Trainer {
   device::StepClock clock_;
   device::MemoryMeter meter_;
   const std::optional<std::int64_t> total_steps_;
-  const std::optional<std::int64_t> validation_steps_;  // between two validations; absent: by time
+  const std::optional<std::int64_t> validation_interval_;  // in windows or steps; absent: by time
 
   Stopwatch since_start_;
   Stopwatch since_validation_;
@@ -82,7 +90,8 @@ class Trainer {
   device::Mark window_begin_;
   std::deque<Pending> pending_;
   std::optional<EvalRecord> best_;
-  std::int64_t validated_at_ = -1;
+  std::int64_t validated_at_ = -1;  // windows_ of the last validation
+  std::int64_t skipped_in_a_row_ = 0;
   Throughput throughput_;
   std::optional<StopReason> stopped_;
   RunSummary summary_;
@@ -97,12 +106,12 @@ Trainer::Trainer(const TrainOptions& options, const TrainParts& parts, Sink& sin
       trace_(trace),
       plan_(parts.data.train->size(), options.micro_batch_size, options.gradient_accumulation_steps,
             options.seed),
-      update_(parts.model, parts.flat_buffers, parts.objective, parts.optimizer, options.max_grad_norm),
+      update_(parts.model, parts.flat_buffers, parts.objective, parts.optimizer, options.update),
       scalars_(options.device),
       clock_(options.device),
       meter_(options.device),
       total_steps_(train::total_steps(options, parts.data.train->size())),
-      validation_steps_(optim::steps_of(options.validate_every, plan_.steps_per_epoch())) {}
+      validation_interval_(optim::steps_of(options.validate_every, plan_.steps_per_epoch())) {}
 
 RunSummary Trainer::run() {
   summary_.startup_seconds = seconds_since_process_start();
@@ -116,8 +125,10 @@ RunSummary Trainer::run() {
     train_window(window);
     if (!reached_limit(window) && !validation_is_due()) continue;
     deliver(0);
-    if (!stopped_ && !stop_) validate();
-    if (!stopped_) stopped_ = reached_limit(window);
+    if (stopped_) break;
+    // Of the windows in flight some may have been skipped, which is known only now.
+    if ((reached_limit(window) || validation_is_due()) && !stop_) validate();
+    stopped_ = reached_limit(window);
   }
   summary_.reason = *stopped_;
   summary_.samples_per_second = throughput_.rate();
@@ -126,7 +137,7 @@ RunSummary Trainer::run() {
 
 std::optional<StopReason> Trainer::reached_limit(const data::Window& last) const {
   if (stop_) return stop_.signal() == SIGINT ? StopReason::kInterrupted : StopReason::kTerminated;
-  if (options_.max_steps && windows_ >= *options_.max_steps) return StopReason::kMaxSteps;
+  if (options_.max_steps && possible_steps() >= *options_.max_steps) return StopReason::kMaxSteps;
   if (options_.epochs && last.last_of_epoch && last.epoch + 1 >= *options_.epochs) return StopReason::kEpochs;
   if (options_.max_seconds && since_start_.seconds() >= *options_.max_seconds) return StopReason::kMaxTime;
   return std::nullopt;
@@ -137,13 +148,13 @@ void Trainer::train_window(const data::Window& window) {
   try {
     const at::Tensor values = run_window(window);
     sleep_if_asked({.step = windows_, .phase = "step"});
-    dispatch(describe_window(window), values, window_begin_);
+    dispatch(describe_window(window), window, values, window_begin_);
   } catch (const std::exception& error) {
     if (!device::is_out_of_memory(error)) throw;
     throw out_of_memory("step ", error, "micro_batch_size with more gradient_accumulation_steps");
   }
   // A trace shows the weights after this very window.
-  deliver(is_log_step(windows_) || trace_ ? 0 : kWindowsInFlight);
+  deliver(is_log_step(possible_steps()) || trace_ ? 0 : kWindowsInFlight);
   if (fault_at(FaultKind::kStop, {.step = windows_})) std::raise(SIGTERM);
 }
 
@@ -157,14 +168,27 @@ at::Tensor Trainer::run_window(const data::Window& window) {
   data_wait_ = 0;
   targets_ = 0;
   for (const auto& ids : window.micro_batches) targets_ += parts_.data.train->targets(ids);
-  update_.begin(targets_);
+  update_.begin(targets_, window.micro_batches.size());
   for (std::size_t micro = 0; micro < window.micro_batches.size(); ++micro) run_micro_batch(window, micro);
   if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "optimizer"})) throw std::bad_alloc();
-  return update_.finish(learning_rate());
+  return update_.finish(learning_rates());
 }
 
-double Trainer::learning_rate() const {
-  return parts_.optimizer.peak_lr() * parts_.schedule(windows_ - 1);
+// Updates applied so far, if none of those in flight is skipped.
+std::int64_t Trainer::possible_steps() const {
+  return summary_.steps + static_cast<std::int64_t>(pending_.size());
+}
+
+double Trainer::learning_rate(std::int64_t applied) const {
+  return parts_.optimizer.peak_lr() * parts_.schedule(applied);
+}
+
+LearningRates Trainer::learning_rates() const {
+  LearningRates rates{summary_.steps, {}};
+  for (std::int64_t applied = summary_.steps; applied <= possible_steps(); ++applied) {
+    rates.rates.push_back(learning_rate(applied));
+  }
+  return rates;
 }
 
 void Trainer::run_micro_batch(const data::Window& window, std::size_t micro) {
@@ -179,28 +203,32 @@ void Trainer::run_micro_batch(const data::Window& window, std::size_t micro) {
       throw std::bad_alloc();
     }
   }
-  device::seed_generators(
-      options_.device, options_.seed,
-      static_cast<std::uint64_t>(window.first_position + micro_number * options_.micro_batch_size));
+  seed_micro_batch(window, micro);
   update_.accumulate(batch);
+}
+
+// Dropout's masks depend on the position in the data alone.
+void Trainer::seed_micro_batch(const data::Window& window, std::size_t micro) const {
+  const std::int64_t position =
+      window.first_position + static_cast<std::int64_t>(micro) * options_.micro_batch_size;
+  device::seed_generators(options_.device, options_.seed, static_cast<std::uint64_t>(position));
 }
 
 StepRecord Trainer::describe_window(const data::Window& window) const {
   StepRecord record;
-  record.step = windows_;
   record.window = windows_;
   record.samples = window.samples();
   record.samples_total = window.first_position + record.samples;
   record.epoch = static_cast<double>(record.samples_total) / static_cast<double>(parts_.data.train->size());
   record.micro_batches = static_cast<std::int64_t>(window.micro_batches.size());
   record.targets = targets_;
-  record.learning_rate = learning_rate();
   record.data_wait_seconds = data_wait_;
   record.warmup = windows_ <= options_.warmup_steps;
   return record;
 }
 
-void Trainer::dispatch(StepRecord record, const at::Tensor& values, device::Mark begin) {
+void Trainer::dispatch(StepRecord record, const data::Window& window, const at::Tensor& values,
+                       device::Mark begin) {
   device::PendingScalars copy = scalars_.copy(values);
   window_begin_ = clock_.record();
   if (windows_ == 1) {
@@ -208,9 +236,9 @@ void Trainer::dispatch(StepRecord record, const at::Tensor& values, device::Mark
     summary_.first_step_seconds = seconds_since_process_start();
   }
   if (windows_ <= options_.warmup_steps) pace_.restart();
-  record.memory = read_memory(is_log_step(record.step));
+  record.memory = read_memory(is_log_step(possible_steps() + 1));
   record.eta_seconds = eta_seconds();
-  pending_.push_back({std::move(record), std::move(copy), std::move(begin), window_begin_});
+  pending_.push_back({std::move(record), window, std::move(copy), std::move(begin), window_begin_});
 }
 
 bool Trainer::is_log_step(std::int64_t step) const {
@@ -227,23 +255,12 @@ void Trainer::deliver(std::size_t leave_in_flight) {
 
 void Trainer::deliver_one(Pending pending) {
   StepRecord& record = pending.record;
-  const std::vector<double> values = pending.values.wait();
-  for (std::size_t i = 0; i + 1 < values.size(); ++i) record.loss += values[i];
-  record.grad_norm = values.back();
+  take_outcome(pending);
   record.seconds = clock_.seconds_between(pending.begin, pending.end);
-  if (!std::isfinite(record.loss) || !std::isfinite(record.grad_norm)) {
-    record.skipped = true;
-    record.step -= 1;
-    forget_passes(record.micro_batches);
-    for (const Pending& later : pending_) forget_passes(later.record.micro_batches);
-    summary_.skipped += 1;
-    summary_.problem = concat("update ", record.window, " (samples ", record.samples_total - record.samples,
-                              " to ", record.samples_total - 1, " of the run): loss ", shortest(record.loss),
-                              ", norm of the gradient ", shortest(record.grad_norm),
-                              "; the weights are those after step ", record.step);
-    stopped_ = StopReason::kNotFinite;
+  if (record.skipped) {
+    skip(pending);
   } else {
-    summary_.steps = record.step;
+    skipped_in_a_row_ = 0;
     summary_.final_loss = record.loss;
   }
   summary_.samples = record.samples_total;
@@ -256,6 +273,59 @@ void Trainer::deliver_one(Pending pending) {
   sink_.step(record);
 }
 
+void Trainer::take_outcome(Pending& pending) {
+  StepRecord& record = pending.record;
+  const std::vector<double> values = pending.values.wait();
+  const std::size_t losses = values.size() - kOutcomes;
+  for (std::size_t i = 0; i < losses; ++i) record.loss += values[i];
+  const auto outcome = [&](Outcome which) { return values[losses + static_cast<std::size_t>(which)]; };
+  record.grad_norm = outcome(Outcome::kGradNorm);
+  record.skipped = outcome(Outcome::kApplied) == 0;
+  if (options_.update.loss_scale) record.loss_scale = outcome(Outcome::kLossScale);
+  record.learning_rate = learning_rate(summary_.steps);
+  if (!record.skipped) summary_.steps += 1;
+  record.step = summary_.steps;
+}
+
+void Trainer::skip(Pending& pending) {
+  const StepRecord& record = pending.record;
+  forget_passes(record.micro_batches);
+  summary_.skipped += 1;
+  skipped_in_a_row_ += 1;
+  const bool ends = options_.update.stop_on_nonfinite || skipped_in_a_row_ >= options_.max_skipped;
+  // A loss scale finds its value by overflowing; without one, each such window is worth a look.
+  if (!ends && record.loss_scale) return;
+  const std::string scale = record.loss_scale ? concat(", loss scale ", shortest(*record.loss_scale)) : "";
+  const std::string found =
+      concat("window ", record.window, " (samples ", record.samples_total - record.samples, " to ",
+             record.samples_total - 1, " of the run): loss ", shortest(record.loss),
+             ", norm of the gradient ", shortest(record.grad_norm), scale, where_it_began(pending.window));
+  if (!ends) {
+    sink_.notice(concat("skipped ", found));
+    return;
+  }
+  // What came after it was undone on the device, too.
+  if (options_.update.stop_on_nonfinite) {
+    for (const Pending& later : pending_) forget_passes(later.record.micro_batches);
+  }
+  const std::string row =
+      skipped_in_a_row_ > 1 ? concat(", the last of ", skipped_in_a_row_, " in a row") : "";
+  summary_.problem = concat(found, row, "; the weights are those after step ", record.step);
+  stopped_ = StopReason::kNotFinite;
+}
+
+// Where values that are not finite come from, by running the window again with checks.
+std::string Trainer::where_it_began(const data::Window& window) {
+  NonFiniteSearch search(parts_.model, parts_.objective, options_.update.precision);
+  for (std::size_t micro = 0; micro < window.micro_batches.size(); ++micro) {
+    const nn::Batch batch = parts_.data.train->batch(window.micro_batches[micro]);
+    seed_micro_batch(window, micro);
+    const std::string found = search.look_at(batch);
+    if (!found.empty()) return concat("; first in ", found, " (micro-batch ", micro, ")");
+  }
+  return "; not seen again when the window was run a second time";
+}
+
 // Takes forward passes whose effect was undone on the device out of the host's counters (BatchNorm2d's), too.
 void Trainer::forget_passes(std::int64_t micro_batches) {
   for (auto& [name, value] : parts_.model.named_buffers()) {
@@ -264,15 +334,17 @@ void Trainer::forget_passes(std::int64_t micro_batches) {
 }
 
 bool Trainer::validation_is_due() const {
-  if (!parts_.data.validation) return false;
-  if (validation_steps_) return windows_ % *validation_steps_ == 0;
+  if (!parts_.data.validation || validated_at_ == windows_) return false;
+  const bool by_data = options_.validate_every.unit == recipe::Interval::Unit::kEpochs;
+  const std::int64_t done = by_data ? windows_ : possible_steps();
+  if (validation_interval_) return done > 0 && done % *validation_interval_ == 0;
   return since_validation_.seconds() >= options_.validate_every.count;
 }
 
 std::optional<EvalRecord> Trainer::evaluate_or_explain() {
   try {
     if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "validation"})) throw std::bad_alloc();
-    return evaluate(parts_.model, *parts_.data.validation, parts_.objective,
+    return evaluate(parts_.model, *parts_.data.validation, parts_.objective, options_.update.precision,
                     options_.validation_micro_batch_size, stop_);
   } catch (const std::exception& error) {
     if (!device::is_out_of_memory(error)) throw;
@@ -311,7 +383,8 @@ std::optional<double> Trainer::eta_seconds() const {
   const std::int64_t measured = windows_ - options_.warmup_steps;
   std::optional<double> left;
   if (total_steps_ && measured > 0) {
-    left = pace_.seconds() / static_cast<double>(measured) * static_cast<double>(*total_steps_ - windows_);
+    const std::int64_t steps_left = std::max<std::int64_t>(*total_steps_ - possible_steps() - 1, 0);
+    left = pace_.seconds() / static_cast<double>(measured) * static_cast<double>(steps_left);
   }
   if (options_.max_seconds) {
     const double until_limit = std::max(*options_.max_seconds - since_start_.seconds(), 0.0);

@@ -9,6 +9,7 @@
 #include "recipe/visitor.h"
 #include "train/records.h"
 #include "train/trace.h"
+#include "train/update.h"
 
 #include <c10/core/Device.h>
 
@@ -26,7 +27,9 @@ struct TrainOptions {
   std::optional<std::int64_t> epochs;
   std::optional<std::int64_t> max_steps;
   std::optional<double> max_seconds;
-  std::optional<double> max_grad_norm;
+  UpdateOptions update;
+  // Updates skipped in a row, for a loss or gradient that is not finite, that end the run.
+  std::int64_t max_skipped = 1;
   recipe::Interval validate_every;
   std::int64_t validation_micro_batch_size = 1;
   std::int64_t log_every = 1;
@@ -48,9 +51,9 @@ struct TrainParts {
 std::int64_t steps_per_epoch(const TrainOptions& options, std::int64_t train_samples);
 std::optional<std::int64_t> total_steps(const TrainOptions& options, std::int64_t train_samples);
 
-// Trains until a limit is reached, `stop` is raised (at the end of the step), or a loss or gradient is not
-// finite; each of these is a result. The sink gets every record, in order; its start() and finish() are the
-// caller's. `trace` may be null. Numbers are defined in docs/metrics.md.
+// Trains until a limit is reached, `stop` is raised (at the end of the step), or losses or gradients are not
+// finite for too many windows in a row; each of these is a result. The sink gets every record, in order; its
+// start() and finish() are the caller's. `trace` may be null. Numbers are defined in docs/metrics.md.
 RunSummary train(const TrainOptions& options, const TrainParts& parts, Sink& sink, const StopFlag& stop,
                  Trace* trace);
 

@@ -1,8 +1,9 @@
 #include "train/update.h"
 
-#include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/stack.h>
@@ -14,63 +15,128 @@
 #include <utility>
 
 namespace gputrain::train {
+namespace {
+
+optim::LossScale make_loss_scale(const std::optional<optim::LossScaleOptions>& options, at::Device device) {
+  return options ? optim::LossScale(*options, device) : optim::LossScale(device);
+}
+
+}  // namespace
 
 Update::Update(nn::Module& model, at::Tensor flat_buffers, const objectives::Objective& objective,
-               optim::Optimizer& optimizer, std::optional<double> max_grad_norm)
+               optim::Optimizer& optimizer, const UpdateOptions& options)
     : model_(model),
       objective_(objective),
       optimizer_(optimizer),
-      max_grad_norm_(max_grad_norm),
+      options_(options),
+      loss_scale_(make_loss_scale(options.loss_scale, model.named_parameters().front().second.device())),
       flat_buffers_(std::move(flat_buffers)) {
   for (const auto& [name, parameter] : model_.named_parameters()) parameters_.push_back(parameter);
-  stopped_ = at::zeros({}, parameters_.front().options().requires_grad(false));
+  sums_.resize(parameters_.size());
+  const auto scalar = at::TensorOptions(parameters_.front().device()).dtype(at::kFloat);
+  stopped_ = at::zeros({}, scalar);
+  applied_ = at::zeros({}, scalar);
   if (flat_buffers_.defined()) buffers_before_ = at::empty_like(flat_buffers_);
 }
 
-void Update::begin(std::int64_t targets) {
-  scale_ = 1 / static_cast<double>(targets);
+void Update::begin(std::int64_t targets, std::size_t micro_batches) {
+  share_ = 1 / static_cast<double>(targets);
+  sums_in_float32_ = options_.precision.weights && micro_batches > 1;
   losses_.clear();
   for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+  for (at::Tensor& sum : sums_) sum.reset();
   if (flat_buffers_.defined()) buffers_before_.copy_(flat_buffers_);
 }
 
 void Update::accumulate(const nn::Batch& batch) {
-  at::Tensor loss = objective_.loss_sum(model_(batch.input), batch.target).mul(scale_);
+  const at::Tensor output = nn::forward(model_, batch.input, options_.precision);
+  at::Tensor loss = objective_.loss_sum(output, batch.target).mul(share_);
   if (std::exchange(poison_, false)) loss = loss.mul(std::numeric_limits<double>::quiet_NaN());
-  loss.backward();
   losses_.push_back(loss.detach());
+  (options_.loss_scale ? loss.mul(loss_scale_.value()) : loss).backward();
+  if (sums_in_float32_) add_to_sums();
 }
 
-at::Tensor Update::finish(double lr) {
+// 16-bit sums over micro-batches would lose what one of them adds.
+void Update::add_to_sums() {
   const c10::AutoGradMode no_grad(false);
-  std::vector<at::Tensor> gradients;
-  for (const at::Tensor& parameter : parameters_) {
-    if (parameter.grad().defined()) gradients.push_back(parameter.grad());
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    at::Tensor& gradient = parameters_[i].mutable_grad();
+    if (!gradient.defined() || gradient.scalar_type() == at::kFloat) continue;
+    if (sums_[i].defined()) {
+      sums_[i].add_(gradient);
+    } else {
+      sums_[i] = gradient.to(at::kFloat);
+    }
+    gradient.reset();
   }
-  const at::Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients)));
+}
+
+// One per parameter, undefined where it has none.
+std::vector<at::Tensor> Update::gradients() const {
+  std::vector<at::Tensor> all;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    all.push_back(sums_[i].defined() ? sums_[i] : parameters_[i].grad());
+  }
+  return all;
+}
+
+at::Tensor Update::finish(const LearningRates& rates) {
+  const c10::AutoGradMode no_grad(false);
+  std::vector<at::Tensor> all = gradients();
+  std::vector<at::Tensor> defined;
+  for (const at::Tensor& gradient : all) {
+    if (gradient.defined()) defined.push_back(gradient);
+  }
+  const at::Tensor scale = loss_scale_.value().clone();  // deciding changes it
+  const at::Tensor inverse_scale = scale.reciprocal();
+  const at::Tensor scaled_norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(defined, 2, at::kFloat)));
+  const at::Tensor norm = scaled_norm.mul(inverse_scale);
   losses_.push_back(norm);
   const at::Tensor values = at::stack(losses_);
-  const at::Tensor found_inf = check_finite(values);
-  clip(norm, gradients);
-  optimizer_.step(lr, found_inf);
-  return values;
+  const at::Tensor apply = decide(values);
+  const at::Tensor lr = learning_rate(rates);
+  clip_values(defined, scale);
+  optimizer_.step(all, {lr, inverse_scale.mul(clipping_factor(norm)), apply, applied_.add(1)});
+  applied_.add_(apply);
+  return at::cat({values, at::stack({apply, scale})});
 }
 
-at::Tensor Update::check_finite(const at::Tensor& values) {
+// 1 where the window may change the model. Updates the loss scale and undoes what the window's forward passes
+// did to the buffers.
+at::Tensor Update::decide(const at::Tensor& values) {
   // 0 times a value is 0, or NaN when the value is not finite: one sum tells about all of them.
   const at::Tensor bad = values.mul(0).sum().ne(0).to(at::kFloat);
-  stopped_ = at::maximum(stopped_, bad);
+  loss_scale_.update(bad);
+  at::Tensor refused = bad;
+  if (options_.stop_on_nonfinite) refused = stopped_ = at::maximum(stopped_, bad);
   if (flat_buffers_.defined()) {
-    flat_buffers_.copy_(at::where(stopped_.to(at::kBool), buffers_before_, flat_buffers_));
+    flat_buffers_.copy_(at::where(refused.to(at::kBool), buffers_before_, flat_buffers_));
   }
-  return stopped_;
+  return refused.neg().add(1);
+}
+
+at::Tensor Update::learning_rate(const LearningRates& rates) const {
+  at::Tensor lr = at::full({}, rates.rates.front(), applied_.options());
+  for (std::size_t i = 1; i < rates.rates.size(); ++i) {
+    const at::Tensor is_later =
+        applied_.ge(static_cast<double>(rates.applied + static_cast<std::int64_t>(i)));
+    lr = at::where(is_later, at::full({}, rates.rates[i], lr.options()), lr);
+  }
+  return lr;
 }
 
 // Source: Pascanu et al. 2013; the epsilon is PyTorch's.
-void Update::clip(const at::Tensor& norm, std::vector<at::Tensor>& gradients) const {
-  if (!max_grad_norm_) return;
-  const at::Tensor factor = norm.add(1e-6).reciprocal().mul(*max_grad_norm_).clamp_max(1);
-  at::_foreach_mul_(gradients, factor);
+at::Tensor Update::clipping_factor(const at::Tensor& norm) const {
+  if (!options_.max_grad_norm) return at::full({}, 1, norm.options());
+  return norm.add(1e-6).reciprocal().mul(*options_.max_grad_norm).clamp_max(1);
+}
+
+void Update::clip_values(std::vector<at::Tensor>& gradients, const at::Tensor& scale) const {
+  if (!options_.max_grad_value) return;
+  const at::Tensor most = scale.mul(*options_.max_grad_value);  // the gradients are still scaled
+  const at::Tensor least = most.neg();
+  for (at::Tensor& gradient : gradients) gradient.clamp_(least, most);
 }
 
 }  // namespace gputrain::train

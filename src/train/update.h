@@ -2,7 +2,9 @@
 
 #include "nn/batch.h"
 #include "nn/module.h"
+#include "nn/precision.h"
 #include "objectives/objective.h"
+#include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 
 #include <ATen/core/Tensor.h>
@@ -13,15 +15,34 @@
 
 namespace gputrain::train {
 
+struct UpdateOptions {
+  nn::Precision precision;
+  std::optional<optim::LossScaleOptions> loss_scale;  // absent: losses are not scaled
+  std::optional<double> max_grad_norm;
+  std::optional<double> max_grad_value;
+  bool stop_on_nonfinite = false;  // after one window that is not finite nothing changes any more
+};
+
+// Learning rates of the updates that may come next: rates[i] is for the one after `applied + i` updates. The
+// host does not know yet how many of the last windows were applied; the device does, and takes its own.
+struct LearningRates {
+  std::int64_t applied = 0;
+  std::vector<double> rates;  // at least one
+};
+
+// What finish() returns behind the micro-batches' shares of the loss.
+enum class Outcome { kGradNorm, kApplied, kLossScale };
+inline constexpr std::size_t kOutcomes = 3;
+
 // Turns the micro-batches of a window into one update of the model. Nothing here waits for the device.
 class Update {
  public:
   // flat_buffers: the model's floating-point buffers as one tensor (Module::to); may be undefined.
   Update(nn::Module& model, at::Tensor flat_buffers, const objectives::Objective& objective,
-         optim::Optimizer& optimizer, std::optional<double> max_grad_norm);
+         optim::Optimizer& optimizer, const UpdateOptions& options);
 
-  // Starts a window; `targets` are those of all its micro-batches, at least 1.
-  void begin(std::int64_t targets);
+  // Starts a window of so many micro-batches; `targets` are those of all of them, at least 1.
+  void begin(std::int64_t targets, std::size_t micro_batches);
 
   // Forward and backward of one micro-batch. Its share of the window's mean loss stays on the device.
   void accumulate(const nn::Batch& batch);
@@ -29,26 +50,39 @@ class Update {
   // Multiplies the last micro-batch's loss by NaN before its backward pass: for tests, by fault injection.
   void poison_next() { poison_ = true; }
 
-  // Finite check, clipping, optimizer. Returns, on the device, float32 [micro-batches + 1]: each
-  // micro-batch's share of the window's mean loss, then the L2 norm of the gradient before clipping. When one
-  // of them is not finite, nothing changes, in this update and in all later ones, and the buffers are as
-  // before the window.
-  at::Tensor finish(double lr);
+  // In this order: unscaling, finite check, clipping, optimizer, loss scale. Returns, on the device, float32
+  // [micro-batches + kOutcomes]: each micro-batch's share of the window's mean loss, the L2 norm of the
+  // gradient before clipping, 1 where the update was applied, and the loss scale it was made with. When a
+  // loss or the norm is not finite, nothing changes but the loss scale: weights, optimizer state, count of
+  // updates, and the buffers are as before the window.
+  at::Tensor finish(const LearningRates& rates);
+
+  // Updates applied so far: float32, 0-d, on the device.
+  const at::Tensor& applied() const { return applied_; }
 
  private:
-  at::Tensor check_finite(const at::Tensor& values);
-  void clip(const at::Tensor& norm, std::vector<at::Tensor>& gradients) const;
+  void add_to_sums();
+  std::vector<at::Tensor> gradients() const;
+  at::Tensor learning_rate(const LearningRates& rates) const;
+  at::Tensor decide(const at::Tensor& values);
+  at::Tensor clipping_factor(const at::Tensor& norm) const;
+  void clip_values(std::vector<at::Tensor>& gradients, const at::Tensor& scale) const;
 
   nn::Module& model_;
   const objectives::Objective& objective_;
   optim::Optimizer& optimizer_;
-  std::optional<double> max_grad_norm_;
+  UpdateOptions options_;
+  optim::LossScale loss_scale_;
   std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor>
+      sums_;  // of 16-bit gradients over a window, float32, like parameters_; or undefined
   at::Tensor flat_buffers_;
-  at::Tensor buffers_before_;       // the window
-  at::Tensor stopped_;              // float32, 0-d: 1 from the first value that was not finite on
+  at::Tensor buffers_before_;  // the window
+  at::Tensor stopped_;         // float32, 0-d: 1 from the first value that was not finite on
+  at::Tensor applied_;
   std::vector<at::Tensor> losses_;  // of this window so far, 0-d
-  double scale_ = 1;                // 1 / targets of the window
+  double share_ = 1;                // 1 / targets of the window
+  bool sums_in_float32_ = false;    // in this window
   bool poison_ = false;
 };
 

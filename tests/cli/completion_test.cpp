@@ -71,11 +71,12 @@ TEST_CASE("completion: bash offers recipes and folders where one is expected", "
 
 TEST_CASE("completion: bash offers keys of the recipe and of every kind of component", "[cli]") {
   const Completing shop;
-  CHECK(shop.offers("run a.yaml optimizer.l") == "optimizer.lr=\n");
-  CHECK(shop.offers("run a.yaml optimizer.beta") == "optimizer.beta1=\noptimizer.beta2=\n");
+  CHECK(shop.offers("run a.yaml optimizer.mo") == "optimizer.momentum=\n");
+  CHECK(shop.offers("run a.yaml optimizer.beta") ==
+        "optimizer.beta1=\noptimizer.beta2=\noptimizer.beta2_exponent=\n");
   CHECK(shop.offers("run a.yaml --set prec") == "precision=\n");
   CHECK(shop.offers("run a.yaml --restart optimizer.lr = 0.1 see") == "seed=\n");
-  CHECK(shop.offers("run a.yaml '~optimizer.l'") == "~optimizer.lr\n");
+  CHECK(shop.offers("run a.yaml '~optimizer.mo'") == "~optimizer.momentum\n");
   CHECK(shop.offers("run a.yaml '~cpu'") == "~cpu\n~cpu.threads\n");
   CHECK(shop.offers("run a.yaml --unset cpu.") == "cpu.threads\n");
   CHECK(shop.offers("check a.yaml --explain logging.w") == "logging.warmup_steps\n");
@@ -84,9 +85,9 @@ TEST_CASE("completion: bash offers keys of the recipe and of every kind of compo
 
 TEST_CASE("completion: bash offers the values of enumerations, booleans and names", "[cli]") {
   const Completing shop;
-  CHECK(shop.offers("run a.yaml precision =") == "auto\nfp32\ntf32\n");
+  CHECK(shop.offers("run a.yaml precision = fp32") == "fp32\n");
   CHECK(shop.offers("run a.yaml precision = t") == "tf32\n");
-  CHECK(shop.offers("run a.yaml optimizer.name = a") == "adamw\n");
+  CHECK(shop.offers("run a.yaml optimizer.name = adamw") == "adamw\n");
   CHECK(shop.offers("run a.yaml logging.csv =") == "true\nfalse\n");
   CHECK(shop.offers("run a.yaml device = c") == "cpu\ncuda\n");
   CHECK(shop.offers("run a.yaml data.name = testing") == "\n");
@@ -113,8 +114,8 @@ TEST_CASE("completion: zsh loads it, and finds the same words", "[cli]") {
                        "echo $_comps[gputrain]'")
             .output == "_gputrain\n");
   const std::string load = "compdef() { : }\nsource ./_gputrain\n_gputrain_candidates gputrain ";
-  shop.write("values", load + "run a.yaml precision=");
-  CHECK(shop.in_folder("zsh -f values").output == "precision=auto\nprecision=fp32\nprecision=tf32\n");
+  shop.write("values", load + "run a.yaml on_nonfinite=");
+  CHECK(shop.in_folder("zsh -f values").output == "on_nonfinite=skip\non_nonfinite=stop\n");
   shop.write("files", load + "run ''");
   CHECK(shop.in_folder("zsh -f files").output == "FILE\n");
 }

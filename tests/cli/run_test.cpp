@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -148,14 +149,100 @@ TEST_CASE("run: a loss that is not a number ends it with 5, names the step, and 
   Workshop shop;
   REQUIRE(shop.gputrain({"run", "recipe.yaml", "max_steps=2", "output_dir=before"}).exit_code == 0);
   shop.gputrain.set("GPUTRAIN_FAULT=nan@step=3,micro=0");
-  const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "on_nonfinite=stop"});
   CHECK(outcome.exit_code == 5);
-  CHECK_THAT(outcome.err, ContainsSubstring("update 3 (samples 4 to 5 of the run): loss nan"));
+  CHECK_THAT(outcome.err, ContainsSubstring("window 3 (samples 4 to 5 of the run): loss nan"));
   const auto tensors = [&](const std::string& folder) {
     const std::string file = shop.read(folder + "/model.safetensors");
     return file.substr(file.find("}}") + 2);
   };
   CHECK(tensors("runs/points") == tensors("before"));
+}
+
+TEST_CASE("run: an update that is not finite is left out, and neither the schedule nor the data lose a step",
+          "[cli]") {
+  const auto updates = [](const Workshop& shop) {
+    return of_kind(json_lines(shop.read("runs/points/t")), "update");
+  };
+  const std::vector<std::string> command{"run",         "recipe.yaml",
+                                         "max_steps=6", "logging.trace=t",
+                                         "~epochs",     "lr_scheduler={name: linear, total_steps: 6}"};
+  Workshop clean, faulty;
+  faulty.gputrain.set("GPUTRAIN_FAULT=nan@step=2,micro=0");
+  REQUIRE(clean.gputrain(command).exit_code == 0);
+  const Outcome outcome = faulty.gputrain(command);
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, ContainsSubstring("skipped window 2 (samples 2 to 3 of the run): loss nan"));
+  CHECK_THAT(outcome.err, ContainsSubstring("6 (1 skipped)"));
+  const auto good = updates(clean), bad = updates(faulty);
+  REQUIRE(good.size() == 6);
+  REQUIRE(bad.size() == 7);
+  CHECK(bad[1]["skipped"] == true);
+  CHECK(bad[1]["step"] == 1);
+  CHECK(bad[1]["parameters"] == bad[0]["parameters"]);
+  for (std::size_t step = 0; step < 6; ++step) {
+    const auto& applied = bad[step == 0 ? 0 : step + 1];
+    CHECK(applied["step"] == step + 1);
+    CHECK(applied["learning_rate"] == good[step]["learning_rate"]);
+  }
+}
+
+TEST_CASE("run: updates that are never finite end it with 5, with the weights of the last good one",
+          "[cli]") {
+  Workshop shop;
+  shop.gputrain.set("GPUTRAIN_FAULT=nan@micro=0");
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "max_skipped=3", "epochs=50"});
+  CHECK(outcome.exit_code == 5);
+  CHECK_THAT(outcome.err, ContainsSubstring("window 3 (samples 4 to 5 of the run): loss nan"));
+  CHECK_THAT(outcome.err, ContainsSubstring("the last of 3 in a row; the weights are those after step 0"));
+}
+
+TEST_CASE("run: a loss scale that is far too large finds its value by skipping", "[cli]") {
+  const Workshop shop;
+  const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "precision=fp16-mixed", "epochs=8",
+                                         "loss_scale={init: 1e12, max: 1e12, backoff_factor: 1e-3}"});
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  const auto summary = nlohmann::json::parse(shop.read("runs/points/summary.json"));
+  CHECK(summary["skipped"].get<int>() > 0);
+  CHECK(summary["steps"].get<int>() + summary["skipped"].get<int>() == 32);
+  CHECK_THAT(outcome.err, ContainsSubstring(" | scale "));
+}
+
+TEST_CASE("run: every precision trains, and says so in what it writes", "[cli]") {
+  for (const std::string precision :
+       {"fp32", "tf32", "fp16-mixed", "bf16-mixed", "fp16-true", "bf16-true", "auto"}) {
+    const Workshop shop;
+    const Outcome outcome = shop.gputrain({"run", "recipe.yaml", "precision=" + precision, "epochs=20"});
+    CAPTURE(precision, outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    const auto summary = nlohmann::json::parse(shop.read("runs/points/summary.json"));
+    CHECK(summary["final_loss"].get<double>() < 0.3);
+    const std::string weights = shop.read("runs/points/model.safetensors").substr(0, 400);
+    const std::string type = precision == "fp16-true" ? "F16" : precision == "bf16-true" ? "BF16" : "F32";
+    CHECK_THAT(weights, ContainsSubstring("\"dtype\":\"" + type + "\""));
+    CHECK_THAT(shop.read("runs/points/resolved.yaml"),
+               ContainsSubstring("precision: " + (precision == "auto" ? "fp32" : precision)));
+  }
+}
+
+TEST_CASE("run: how a batch is split over forward passes does not change what is learned", "[cli]") {
+  for (const std::string precision : {"fp32", "bf16-mixed", "fp16-mixed", "bf16-true", "fp16-true"}) {
+    std::vector<double> losses;
+    for (const auto& [micro, steps] : std::vector<std::pair<int, int>>{{4, 1}, {2, 2}, {1, 4}}) {
+      const Workshop shop;
+      const Outcome outcome = shop.gputrain(
+          {"run", "recipe.yaml", "precision=" + precision, "micro_batch_size=" + std::to_string(micro),
+           "gradient_accumulation_steps=" + std::to_string(steps), "epochs=5"});
+      CAPTURE(precision, micro, outcome.err);
+      REQUIRE(outcome.exit_code == 0);
+      losses.push_back(nlohmann::json::parse(shop.read("runs/points/summary.json"))["final_loss"]);
+    }
+    CAPTURE(precision, losses);
+    const double tolerance = precision == "fp32" ? 1e-6 : 2e-2;  // 16-bit sums round in another order
+    for (const double loss : losses) CHECK(std::abs(loss - losses[0]) < tolerance * losses[0]);
+  }
 }
 
 TEST_CASE("run: a log's reader that goes away does not end the run", "[cli]") {
@@ -239,8 +326,8 @@ TEST_CASE("run: batch norm counts the passes that were trained on, and no others
   Workshop shop;
   shop.gputrain.set("GPUTRAIN_FAULT=nan@step=3,micro=0");
   // 7 samples of 1x1 px as one batch: each update is one pass.
-  const Outcome outcome =
-      shop.gputrain({"run", "recipe.yaml", "model.name=resnet18", "micro_batch_size=7", "epochs=5"});
+  const Outcome outcome = shop.gputrain(
+      {"run", "recipe.yaml", "model.name=resnet18", "micro_batch_size=7", "epochs=5", "on_nonfinite=stop"});
   REQUIRE(outcome.exit_code == 5);
   const std::string file = shop.read("runs/points/model.safetensors");
   const auto header_size = *reinterpret_cast<const std::uint64_t*>(file.data());

@@ -105,11 +105,17 @@ std::vector<Json> wrong_values(const Key& key) {
       return {"many", 1, Json::array({"many"}), map};
     case Key::Type::kIntegers:
       return {"many", 1, Json::array({1.5}), map};
+    case Key::Type::kTexts:
+      return {map, Json::array({map})};
+    case Key::Type::kMaps:
+      return {"text", 1, map, Json::array({"text"}), Json::array({{{"no_such_key", 1}}})};
     case Key::Type::kDuration:
       return {"90", 90, "-1h", "0s", "2 weeks", map, list};
     case Key::Type::kInterval:
       return {"often", 0, 1.5, "0ep", "1 ep", "5", map, list};
     case Key::Type::kSection:
+      if (!key.shorthand.empty()) return {"text", -1, list};
+      return {"text", 1, list};
     case Key::Type::kComponent:
       return {"text", 1, list};
   }

@@ -265,3 +265,17 @@ TEST_CASE("load: a component named by a variable keeps its settings", "[recipe]"
   const Loaded other = load(file.path, {"optimizer.name=${env:GPUTRAIN_NO_SUCH,adamw}", "name=a"});
   CHECK(other.recipe.optimizer.settings.find("lr") == nullptr);
 }
+
+TEST_CASE("load: a number in place of loss_scale fixes it", "[recipe]") {
+  const File file("max_steps: 1\nloss_scale: 1024\n");
+  const Loaded fixed = load(file.path);
+  CHECK(text_of(fixed.problems).empty());
+  CHECK(fixed.recipe.loss_scale.fixed == 1024);
+  CHECK(origin_of(fixed.root, "loss_scale.fixed").line == 2);
+  const Loaded adapts = load(file.path, {"loss_scale={init: 8}"});
+  CHECK(text_of(adapts.problems).empty());
+  CHECK(!adapts.recipe.loss_scale.fixed);
+  CHECK(adapts.recipe.loss_scale.init == 8);
+  CHECK(problems_with("max_steps: 1\nloss_scale: -1\n") ==
+        "tiny.yaml:2:13: loss_scale.fixed is -1; expected 0 < fixed <= 1000000000000 or ~");
+}

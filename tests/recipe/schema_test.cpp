@@ -65,7 +65,8 @@ TEST_CASE("schema: numbers have their range, with open ends", "[recipe]") {
 }
 
 TEST_CASE("schema: words are an enumeration", "[recipe]") {
-  CHECK(alternatives("precision").at(0).at("enum") == Json{"auto", "fp32", "tf32"});
+  CHECK(alternatives("precision").at(0).at("enum") ==
+        Json{"auto", "fp32", "tf32", "fp16-mixed", "bf16-mixed", "fp16-true", "bf16-true"});
 }
 
 TEST_CASE("schema: descriptions tell meaning, type, unit and default", "[recipe]") {

@@ -11,12 +11,23 @@ using namespace gputrain::recipe;
 
 namespace {
 
+struct Group {
+  std::vector<std::string> match;
+  std::optional<double> decay;
+};
+
+void describe(Visitor& v, Group& o) {
+  v.texts("match", o.match, "");
+  v.number("decay", o.decay, Range{0, 1}, "", "");
+}
+
 struct Options {
   double lr = 0.1;
   std::optional<double> scale;
   std::optional<std::vector<double>> mean = std::vector<double>{0.25, 1e-5};
   std::vector<std::int64_t> layers = {64, 32};
   std::optional<std::string> path = "/data/a b";
+  std::vector<Group> groups = {{{"layer4.*", "a: [b], {c}"}, 0.5}, {{"fc"}, {}}};
 };
 
 void describe(Visitor& v, Options& o) {
@@ -25,6 +36,7 @@ void describe(Visitor& v, Options& o) {
   v.numbers("mean", o.mean, Range{0, 1}, "", "");
   v.integers("layers", o.layers, Range{1, 99}, "", "");
   v.path("path", o.path, "");
+  v.maps("groups", o.groups, "");
 }
 
 std::string written(const Recipe& recipe, const Node* root = nullptr) {
@@ -76,6 +88,7 @@ model:
   mean: [0.25, 1e-05]
   layers: [64, 32]
   path: "/data/a b"
+  groups: [{match: ["layer4.*", "a: [b], {c}"], decay: 0.5}, {match: [fc], decay: auto}]
 data:
   name: idx
 objective:
@@ -85,6 +98,17 @@ optimizer:
 lr_scheduler:
   name: constant
 max_grad_norm: ~
+max_grad_value: ~
+loss_scale:
+  fixed: ~
+  init: 65536
+  growth_factor: 2
+  backoff_factor: 0.5
+  growth_interval: 2000
+  min: 1
+  max: 16777216
+on_nonfinite: skip
+max_skipped: 50
 validation:
   every: 1ep
   micro_batch_size: auto
@@ -132,6 +156,22 @@ TEST_CASE("write: what was written reads back as the same recipe", "[recipe]") {
   CHECK(again.precision == Precision::kTf32);
   CHECK(again.validation.every.count == 0.25);
   CHECK(again.logging.progress == false);
+}
+
+TEST_CASE("write: a list of maps reads back as it was", "[recipe]") {
+  Recipe recipe;
+  recipe.model.name = "mlp";
+  recipe.max_steps = 1;
+  const Recipe again = read_again(written(recipe));
+  Options options;
+  options.groups.clear();
+  const Describe with_keys = [&](Visitor& v) { describe(v, options); };
+  REQUIRE(text_of(gputrain::recipe::bind(again.model.settings, "model", with_keys, {"name"})).empty());
+  REQUIRE(options.groups.size() == 2);
+  CHECK(options.groups[0].match == std::vector<std::string>{"layer4.*", "a: [b], {c}"});
+  CHECK(options.groups[0].decay == 0.5);
+  CHECK(options.groups[1].match == std::vector<std::string>{"fc"});
+  CHECK(!options.groups[1].decay);
 }
 
 TEST_CASE("write: a comment says where each value comes from", "[recipe]") {

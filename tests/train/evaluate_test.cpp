@@ -92,7 +92,7 @@ TEST_CASE("evaluation: batches of unequal size give the means over all samples",
   const StopFlag stop;
   for (const std::int64_t batch_size : {1, 3, 7, 100}) {
     INFO("batches of " << batch_size);
-    const std::optional<EvalRecord> record = evaluate(model, split, *cross_entropy(), batch_size, stop);
+    const std::optional<EvalRecord> record = evaluate(model, split, *cross_entropy(), {}, batch_size, stop);
     REQUIRE(record);
     CHECK(record->samples == 7);
     CHECK(std::abs(record->loss - loss) < 1e-6);
@@ -109,7 +109,7 @@ TEST_CASE("evaluation: runs without gradients in evaluation mode, and both modes
   const bool was_training = GENERATE(true, false);
   model.train(was_training);
   model.saw_training = model.saw_grad_mode = model.output_had_gradient = true;
-  REQUIRE(evaluate(model, split, *cross_entropy(), 2, stop));
+  REQUIRE(evaluate(model, split, *cross_entropy(), {}, 2, stop));
   CHECK_FALSE(model.saw_training);
   CHECK_FALSE(model.saw_grad_mode);
   CHECK_FALSE(model.output_had_gradient);
@@ -122,7 +122,7 @@ TEST_CASE("evaluation: both modes come back after an exception, and training goe
   model.throws = true;
   Points split(5);
   const StopFlag stop;
-  CHECK_THROWS_WITH(evaluate(model, split, *cross_entropy(), 2, stop), "no forward pass today");
+  CHECK_THROWS_WITH(evaluate(model, split, *cross_entropy(), {}, 2, stop), "no forward pass today");
   CHECK(model.training());
   CHECK(c10::GradMode::is_enabled());
 
@@ -136,9 +136,9 @@ TEST_CASE("evaluation: a raised stop flag ends it at once, without a result", "[
   Watched model;
   Interrupting split(7);
   const StopFlag stop;
-  CHECK_FALSE(evaluate(model, split, *cross_entropy(), 1, stop));
+  CHECK_FALSE(evaluate(model, split, *cross_entropy(), {}, 1, stop));
   CHECK(split.batches == 2);
-  CHECK_FALSE(evaluate(model, split, *cross_entropy(), 7, stop));
+  CHECK_FALSE(evaluate(model, split, *cross_entropy(), {}, 7, stop));
   CHECK(split.batches == 2);
   CHECK(model.training());
   CHECK(c10::GradMode::is_enabled());
@@ -159,7 +159,7 @@ TEST_CASE("evaluation: parameters, gradients and running statistics stay as they
   const std::uint64_t gradients_before = hash_tensors(gradients);
 
   const StopFlag stop;
-  REQUIRE(evaluate(*model, split, *cross_entropy(), 3, stop));
+  REQUIRE(evaluate(*model, split, *cross_entropy(), {}, 3, stop));
   CHECK(hash_tensors(model->named_parameters()) == parameters);
   CHECK(hash_tensors(model->named_buffers()) == buffers);
   CHECK(hash_tensors(gradients) == gradients_before);
@@ -172,7 +172,7 @@ TEST_CASE("trainer: memory does not grow, whether every step is logged or few", 
   bench.options.micro_batch_size = 2;
   bench.options.gradient_accumulation_steps = 2;
   bench.options.max_steps = 300;
-  bench.options.max_grad_norm = 1;
+  bench.options.update.max_grad_norm = 1;
   bench.options.log_every = log_every;
   bench.options.validate_every = {20, recipe::Interval::Unit::kSteps};
   bench.train();

@@ -101,7 +101,7 @@ struct Setup {
   }
 
   void use_optimizer(const std::string& name, const Settings& values = {}) {
-    optimizer = bound(optim::all_optimizers(), name, values).build(model->named_parameters());
+    optimizer = bound(optim::all_optimizers(), name, values).build({model->named_parameters(), 1});
   }
 
   RunSummary train() {
@@ -110,8 +110,8 @@ struct Setup {
                         stop, nullptr);
   }
 
-  Update update(std::optional<double> max_grad_norm = std::nullopt) {
-    return Update(*model, flat_buffers, *objective, *optimizer, max_grad_norm);
+  Update update(const UpdateOptions& update_options = {}) {
+    return Update(*model, flat_buffers, *objective, *optimizer, update_options);
   }
 
   // All parameters, one after the other, on the CPU.
@@ -188,7 +188,7 @@ TEST_CASE("trainer on the GPU: each record has the values of its own step", "[tr
   for (const StepRecord& record : late.recorder.steps) {
     INFO("step " << record.step);
     const data::Window window = plan.next();
-    update.begin(window.samples());
+    update.begin(window.samples(), window.micro_batches.size());
     double loss = 0;
     for (const auto& ids : window.micro_batches) {
       const nn::Batch batch = prompt.data.train->batch(ids);
@@ -199,12 +199,12 @@ TEST_CASE("trainer on the GPU: each record has the values of its own step", "[tr
       update.accumulate(batch);
     }
     loss /= static_cast<double>(window.samples());
-    const at::Tensor values = update.finish(prompt.optimizer->peak_lr());
+    const at::Tensor values = update.finish({0, {prompt.optimizer->peak_lr()}});
     device::synchronize(kGpu);
     REQUIRE(std::abs(loss - last_loss) > 1e-4);  // else an old value would pass
     last_loss = loss;
     CHECK(record.loss == Approx(loss).epsilon(1e-5));
-    CHECK(record.grad_norm == Approx(values[-1].item<double>()).epsilon(1e-5));
+    CHECK(record.grad_norm == Approx(values[-3].item<double>()).epsilon(1e-5));
     CHECK(record.samples == window.samples());
   }
 }
@@ -216,13 +216,16 @@ TEST_CASE("update on the GPU: a window with a NaN changes nothing, then and late
     INFO(component.name);
     Setup setup = small_convnet(kGpu, 3, 7);
     setup.use_optimizer(component.name);
-    Update update = setup.update(/*max_grad_norm=*/1.0);
+    UpdateOptions options;
+    options.max_grad_norm = 1;
+    options.stop_on_nonfinite = true;
+    Update update = setup.update(options);
     const auto run_window = [&](bool poisoned) {
-      update.begin(7);
+      update.begin(7, 2);
       update.accumulate(setup.data.train->batch({0, 1, 2, 3}));
       if (poisoned) update.poison_next();
       update.accumulate(setup.data.train->batch({4, 5, 6}));
-      return update.finish(0.1).cpu();
+      return update.finish({0, {0.1}}).cpu();
     };
     const auto parameters = [&] { return hash_tensors(setup.model->named_parameters()); };
     const auto buffers = [&] { return hash_tensors({{"buffers", setup.flat_buffers}}); };
@@ -234,7 +237,7 @@ TEST_CASE("update on the GPU: a window with a NaN changes nothing, then and late
     REQUIRE(buffers_before != buffers_at_start);
 
     const at::Tensor values = run_window(true);
-    REQUIRE(values.numel() == 3);
+    REQUIRE(values.numel() == 2 + static_cast<std::int64_t>(kOutcomes));
     CHECK(std::isfinite(values[0].item<double>()));
     CHECK(std::isnan(values[1].item<double>()));
     CHECK(parameters() == parameters_before);
@@ -255,7 +258,7 @@ TEST_CASE("trainer on the GPU: clipping is that of the CPU", "[train][gpu]") {
   for (Setup* setup : {&on_cpu, &on_gpu}) {
     setup->use_optimizer("sgd", {{"lr", "0.2"}, {"momentum", "0"}});
     setup->options.max_steps = 1;
-    setup->options.max_grad_norm = 0.05;
+    setup->options.update.max_grad_norm = 0.05;
     setup->train();
     const double norm = setup->recorder.steps.at(0).grad_norm;  // before clipping
     REQUIRE(norm > 0.1);
@@ -280,13 +283,13 @@ TEST_CASE("evaluation on the GPU: its peak is its own, far below that of the tra
     return meter.read().allocated_peak.value() - before;
   };
   const std::int64_t training = added_at_peak([&] {
-    update.begin(kBatch);
+    update.begin(kBatch, 1);
     update.accumulate(setup.data.train->batch(numbers(kBatch)));
-    update.finish(0.1);
+    update.finish({0, {0.1}});
   });
   const std::int64_t evaluation = added_at_peak([&] {
     const StopFlag stop;
-    REQUIRE(evaluate(*setup.model, *setup.data.train, *setup.objective, kBatch, stop));
+    REQUIRE(evaluate(*setup.model, *setup.data.train, *setup.objective, {}, kBatch, stop));
   });
   INFO("bytes beyond those held before: training " << training << ", evaluation " << evaluation);
   REQUIRE(evaluation > 0);
@@ -301,7 +304,7 @@ TEST_CASE("trainer on the GPU: allocated memory does not grow", "[train][gpu]") 
   Setup setup = small_convnet(kGpu, 3, 16);  // two full windows an epoch
   setup.options.max_steps = 200;
   setup.options.log_every = 20;
-  setup.options.max_grad_norm = 1;
+  setup.options.update.max_grad_norm = 1;
   setup.train();
   REQUIRE(setup.recorder.steps.size() == 200);
   const std::optional<std::int64_t> early = setup.recorder.steps[19].memory.allocated;

@@ -62,7 +62,7 @@ struct Bench {
     model = bound(models::all_models(), "mlp", {}).build({data.sample_shape, 2, nn::init_on_cpu(5)});
     flat_buffers = model->to(at::kCPU, true);
     objective = bound(objectives::all_objectives(), "cross_entropy").build({2});
-    optimizer = bound(optim::all_optimizers(), "sgd", {{"lr", "0.2"}}).build(model->named_parameters());
+    optimizer = bound(optim::all_optimizers(), "sgd", {{"lr", "0.2"}}).build({model->named_parameters(), 1});
     options.seed = 9;
     options.validate_every = {1, recipe::Interval::Unit::kEpochs};
   }

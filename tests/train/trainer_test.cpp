@@ -137,7 +137,7 @@ TEST_CASE("trainer: clipping limits the gradient's norm, and the norm shown is t
     bench->options.max_steps = 1;
   }
   const at::Tensor start = plain.model->named_parameters()[0].second.detach().clone();
-  clipped.options.max_grad_norm = 0.01;
+  clipped.options.update.max_grad_norm = 0.01;
   plain.train();
   clipped.train();
   const double norm = plain.recorder.steps[0].grad_norm;
