@@ -19,7 +19,7 @@ def seconds_since_process_start() -> float:
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--batch", type=int, required=True)
-parser.add_argument("--precision", choices=["fp32", "tf32"], required=True)
+parser.add_argument("--precision", choices=["fp32", "tf32", "fp16-mixed", "bf16-mixed", "fp16-true", "bf16-true"], required=True)
 parser.add_argument("--steps", type=int, required=True)
 parser.add_argument("--warmup", type=int, required=True)
 parser.add_argument("--no-benchmark", action="store_true", help="cudnn.benchmark off")
@@ -41,11 +41,25 @@ images = torch.randn(options.batch, 3, 224, 224, device=device).to(memory_format
 labels = torch.randint(1000, (options.batch,), device=device)
 
 
+dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(options.precision.split("-")[0])
+mixed = options.precision.endswith("-mixed")
+scaler = torch.amp.GradScaler("cuda", enabled=options.precision.startswith("fp16"))
+if options.precision.endswith("-true"):  # as torchvision's own code does it: all in 16 bits, but normalisation
+    model.to(dtype)
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.float()
+    images = images.to(dtype)
+    scaler = torch.amp.GradScaler("cuda", enabled=False)  # it refuses gradients in float16
+
+
 def step() -> torch.Tensor:
     optimizer.zero_grad(set_to_none=True)
-    loss = torch.nn.functional.cross_entropy(model(images), labels)
-    loss.backward()
-    optimizer.step()
+    with torch.autocast("cuda", dtype=dtype, enabled=mixed):
+        loss = torch.nn.functional.cross_entropy(model(images), labels)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
     return loss
 
 
