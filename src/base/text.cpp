@@ -7,7 +7,6 @@
 #include <cmath>
 
 namespace gputrain {
-namespace {
 
 std::string lower(std::string_view text) {
   std::string lowered(text);
@@ -15,8 +14,6 @@ std::string lower(std::string_view text) {
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return lowered;
 }
-
-}  // namespace
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator, std::string_view last) {
   std::string joined;

@@ -20,6 +20,9 @@ std::string concat(const Parts&... parts) {
 std::string join(const std::vector<std::string>& parts, std::string_view separator,
                  std::string_view last = {});
 
+// ASCII letters in lower case, all else as it is.
+std::string lower(std::string_view text);
+
 // Shortest decimal text that reads back as the same double ("0.1", "1e-05"), and "nan" for any NaN.
 std::string shortest(double value);
 

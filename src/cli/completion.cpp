@@ -183,7 +183,11 @@ struct RecipeWords {
     for (const Key& key : catalogue.keys) {
       if (key.path == "base") continue;  // only files name their base
       add(key);
-      if (key.type == Key::Type::kComponent) add_kinds(key.path, catalogue.kinds.at(key.path));
+      if (key.type != Key::Type::kComponent) continue;
+      add(catalogue.name_key(key.path));
+      for (const recipe::Kind* kind : catalogue.shown_kinds(key.path)) {
+        for (const Key& own : kind->keys) add(own);
+      }
     }
   }
 
@@ -192,16 +196,6 @@ struct RecipeWords {
     const bool is_map = key.type == Key::Type::kSection || key.type == Key::Type::kComponent;
     add_new(is_map ? maps : keys, key.path);
     for (const std::string& value : values_of(key)) add_new(values[key.path], value);
-  }
-
-  void add_kinds(const std::string& component, const std::vector<recipe::Kind>& kinds) {
-    const std::string name = component + ".name";
-    keys.push_back(name);
-    for (const recipe::Kind& kind : kinds) {
-      if (kind.name.rfind(recipe::kForTests, 0) == 0) continue;
-      values[name].push_back(kind.name);
-      for (const Key& key : kind.keys) add(key);
-    }
   }
 };
 

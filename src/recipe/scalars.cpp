@@ -40,13 +40,6 @@ std::optional<Number> convert(std::string_view text) {
   return number;
 }
 
-std::string lower(std::string_view text) {
-  std::string lowered(text);
-  std::transform(lowered.begin(), lowered.end(), lowered.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lowered;
-}
-
 // What to add to "expected a number" for a text that is none.
 std::string number_hint(const Node& node) {
   if (node.kind != Node::Kind::kScalar) return "";

@@ -1,6 +1,7 @@
 #include "recipe/words.h"
 
 #include "base/text.h"
+#include "recipe/paths.h"
 #include "recipe/read.h"
 #include "recipe/scalars.h"
 
@@ -53,24 +54,6 @@ struct Row {
 
   bool is_ours() const { return std::string_view(word) == key; }
 };
-
-// "optimizer.lr" -> {"optimizer", "lr"}
-std::pair<std::string, std::string> split_path(std::string_view path) {
-  const std::size_t dot = path.rfind('.');
-  if (dot == std::string_view::npos) return {"", std::string(path)};
-  return {std::string(path.substr(0, dot)), std::string(path.substr(dot + 1))};
-}
-
-std::string join_path(const std::string& parent, const std::string& key) {
-  return parent.empty() ? key : concat(parent, '.', key);
-}
-
-std::string lower(std::string_view text) {
-  std::string lowered(text);
-  std::transform(lowered.begin(), lowered.end(), lowered.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return lowered;
-}
 
 Node scalar_at(const Origin& origin, std::string text) {
   Node node;
