@@ -71,7 +71,15 @@ bool is_given(const Node& root, const char* key) {
   return node != nullptr && (node->kind != Node::Kind::kNull || node->unreadable);
 }
 
-void check(const Node& root, std::vector<Problem>& problems) {
+void check_loss_scale(const Node& root, const LossScale& scale, std::vector<Problem>& problems) {
+  if (scale.min <= scale.init && scale.init <= scale.max) return;
+  problems.push_back({origin_of(root, "loss_scale"),
+                      concat("loss_scale.init is ", shortest(scale.init), "; expected loss_scale.min ",
+                             shortest(scale.min), " <= init <= loss_scale.max ", shortest(scale.max))});
+}
+
+void check(const Node& root, const Recipe& recipe, std::vector<Problem>& problems) {
+  check_loss_scale(root, recipe.loss_scale, problems);
   if (root.unreadable) return;
   const std::array<const char*, 3> limits{"epochs", "max_steps", "max_time"};
   if (std::none_of(limits.begin(), limits.end(), [&](const char* key) { return is_given(root, key); })) {
@@ -111,7 +119,7 @@ std::vector<Problem> bind_recipe(const Node& root, Recipe& recipe, const Catalog
   std::vector<Problem> problems =
       recipe::bind(root, "", [&](Visitor& v) { describe(v, recipe); }, {}, {"", catalogue.known()});
   derive_batch_sizes(recipe, root, problems);
-  check(root, problems);
+  check(root, recipe, problems);
   return problems;
 }
 

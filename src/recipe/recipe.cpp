@@ -19,7 +19,8 @@ void describe(Visitor& v, LossScale& o) {
   v.number("init", o.init, Range{0, kLargest, true}, "", "scale to begin with");
   v.number("growth_factor", o.growth_factor, Range{1, 1e6, true}, "", "factor after growth_interval updates");
   v.number("backoff_factor", o.backoff_factor, Range{0, 1, true, true}, "", "factor after an overflow");
-  v.integer("growth_interval", o.growth_interval, Range{1, kMostSteps}, "updates",
+  constexpr double kMostCounted = 2147483647;  // the device counts in 32 bits
+  v.integer("growth_interval", o.growth_interval, Range{1, kMostCounted}, "updates",
             "updates without overflow before the scale grows");
   v.number("min", o.min, Range{0, kLargest, true}, "", "the scale does not fall below it");
   v.number("max", o.max, Range{0, kLargest, true}, "", "the scale does not grow above it");

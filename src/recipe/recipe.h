@@ -21,6 +21,8 @@ struct LossScale {
   std::int64_t growth_interval = 2000;
   double min = 1;
   double max = 16777216;
+
+  bool operator==(const LossScale&) const = default;
 };
 
 struct Validation {

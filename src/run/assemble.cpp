@@ -80,6 +80,7 @@ train::UpdateOptions update_options(const recipe::Recipe& recipe) {
   options.precision = compute_types(recipe.precision);
   options.max_grad_norm = recipe.max_grad_norm;
   options.max_grad_value = recipe.max_grad_value;
+  options.max_skipped = recipe.max_skipped;
   options.stop_on_nonfinite = recipe.on_nonfinite == recipe::OnNonFinite::kStop;
   if (is_float16(recipe.precision)) {
     const recipe::LossScale& scale = recipe.loss_scale;
@@ -100,7 +101,6 @@ train::TrainOptions train_options(const recipe::Recipe& recipe) {
   options.max_steps = recipe.max_steps;
   options.max_seconds = recipe.max_time;
   options.update = update_options(recipe);
-  options.max_skipped = recipe.max_skipped;
   options.validate_every = recipe.validation.every;
   options.validation_micro_batch_size = recipe.validation.micro_batch_size.value_or(options.micro_batch_size);
   options.log_every = recipe.logging.log_every;
@@ -170,7 +170,7 @@ void report_inactive(Plan& plan, at::Device device) {
   if (device.is_cpu() && plan.recipe.cuda.channels_last) keys.emplace_back("cuda.channels_last");
   if (device.is_cpu() && plan.recipe.cuda.cudnn_benchmark) keys.emplace_back("cuda.cudnn_benchmark");
   if (!keys.empty()) plan.notices.push_back("inactive on the CPU: " + join(keys, ", "));
-  if (!is_float16(plan.recipe.precision) && plan.root.find("loss_scale") != nullptr)
+  if (!is_float16(plan.recipe.precision) && plan.recipe.loss_scale != recipe::LossScale())
     plan.notices.push_back("inactive: loss_scale (it belongs to fp16-mixed and fp16-true)");
 }
 

@@ -60,7 +60,8 @@ std::int64_t forward_flops(nn::Module& model, const at::Tensor& input, const nn:
   const c10::AutoGradMode no_grad(false);
   const InEvaluation evaluation(model);
   const Counting counting;
-  nn::forward(model, input, precision);
+  // Under autocast operators call themselves again, and would be counted twice.
+  nn::forward(model, input, {std::nullopt, precision.weights});
   return counted;
 }
 

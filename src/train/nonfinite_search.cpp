@@ -3,6 +3,8 @@
 #include <ATen/ops/isfinite.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
+
 namespace gputrain::train {
 namespace {
 
@@ -18,10 +20,15 @@ NonFiniteSearch::NonFiniteSearch(nn::Module& model, const objectives::Objective&
   for (const auto& [name, value] : model_.named_buffers()) buffers_before_.emplace_back(value, value.clone());
 }
 
+// Those of the window itself may hold what is searched for.
+void NonFiniteSearch::drop_gradients() const {
+  for (auto& [name, parameter] : model_.named_parameters()) parameter.mutable_grad().reset();
+}
+
 NonFiniteSearch::~NonFiniteSearch() {
   const c10::AutoGradMode no_grad(false);
   for (auto& [buffer, before] : buffers_before_) buffer.copy_(before);
-  for (auto& [name, parameter] : model_.named_parameters()) parameter.mutable_grad().reset();
+  drop_gradients();
 }
 
 std::string NonFiniteSearch::look_at(const nn::Batch& batch) {
@@ -34,7 +41,8 @@ std::string NonFiniteSearch::look_at(const nn::Batch& batch) {
   if (!found.empty()) return found;
   const at::Tensor loss = objective_.loss_sum(output, batch.target);
   if (!is_finite(loss)) return "the loss";
-  loss.backward();
+  drop_gradients();
+  loss.div(static_cast<double>(std::max<std::int64_t>(batch.targets, 1))).backward();
   return look_at_gradients();
 }
 

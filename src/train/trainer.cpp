@@ -57,11 +57,12 @@ class Trainer {
   bool is_log_step(std::int64_t step) const;
   void deliver(std::size_t leave_in_flight);
   void deliver_one(Pending pending);
-  void take_outcome(Pending& pending);
-  void skip(Pending& pending);
+  bool take_outcome(Pending& pending);
+  void skip(Pending& pending, bool ends);
   std::string where_it_began(const data::Window& window);
   void forget_passes(std::int64_t micro_batches);
   bool validation_is_due() const;
+  std::int64_t last_eval_step() const { return summary_.last_eval ? summary_.last_eval->step : -1; }
   void validate();
   std::optional<EvalRecord> evaluate_or_explain();
   std::optional<double> eta_seconds() const;
@@ -255,10 +256,10 @@ void Trainer::deliver(std::size_t leave_in_flight) {
 
 void Trainer::deliver_one(Pending pending) {
   StepRecord& record = pending.record;
-  take_outcome(pending);
+  const bool ends = take_outcome(pending);
   record.seconds = clock_.seconds_between(pending.begin, pending.end);
   if (record.skipped) {
-    skip(pending);
+    skip(pending, ends);
   } else {
     skipped_in_a_row_ = 0;
     summary_.final_loss = record.loss;
@@ -273,7 +274,8 @@ void Trainer::deliver_one(Pending pending) {
   sink_.step(record);
 }
 
-void Trainer::take_outcome(Pending& pending) {
+// Whether nothing changes any more on the device.
+bool Trainer::take_outcome(Pending& pending) {
   StepRecord& record = pending.record;
   const std::vector<double> values = pending.values.wait();
   const std::size_t losses = values.size() - kOutcomes;
@@ -285,16 +287,17 @@ void Trainer::take_outcome(Pending& pending) {
   record.learning_rate = learning_rate(summary_.steps);
   if (!record.skipped) summary_.steps += 1;
   record.step = summary_.steps;
+  return outcome(Outcome::kStopped) != 0;
 }
 
-void Trainer::skip(Pending& pending) {
+void Trainer::skip(Pending& pending, bool ends) {
   const StepRecord& record = pending.record;
   forget_passes(record.micro_batches);
   summary_.skipped += 1;
   skipped_in_a_row_ += 1;
-  const bool ends = options_.update.stop_on_nonfinite || skipped_in_a_row_ >= options_.max_skipped;
-  // A loss scale finds its value by overflowing; without one, each such window is worth a look.
-  if (!ends && record.loss_scale) return;
+  // A loss scale finds its value by overflowing; else the first of a row is worth a look.
+  const bool finds_scale = options_.update.loss_scale && !options_.update.loss_scale->fixed;
+  if (!ends && (finds_scale || skipped_in_a_row_ > 1)) return;
   const std::string scale = record.loss_scale ? concat(", loss scale ", shortest(*record.loss_scale)) : "";
   const std::string found =
       concat("window ", record.window, " (samples ", record.samples_total - record.samples, " to ",
@@ -305,9 +308,7 @@ void Trainer::skip(Pending& pending) {
     return;
   }
   // What came after it was undone on the device, too.
-  if (options_.update.stop_on_nonfinite) {
-    for (const Pending& later : pending_) forget_passes(later.record.micro_batches);
-  }
+  for (const Pending& later : pending_) forget_passes(later.record.micro_batches);
   const std::string row =
       skipped_in_a_row_ > 1 ? concat(", the last of ", skipped_in_a_row_, " in a row") : "";
   summary_.problem = concat(found, row, "; the weights are those after step ", record.step);
@@ -337,6 +338,8 @@ bool Trainer::validation_is_due() const {
   if (!parts_.data.validation || validated_at_ == windows_) return false;
   const bool by_data = options_.validate_every.unit == recipe::Interval::Unit::kEpochs;
   const std::int64_t done = by_data ? windows_ : possible_steps();
+  // A window that was skipped leaves the step where it was validated.
+  if (!by_data && last_eval_step() == done) return false;
   if (validation_interval_) return done > 0 && done % *validation_interval_ == 0;
   return since_validation_.seconds() >= options_.validate_every.count;
 }

@@ -28,8 +28,6 @@ struct TrainOptions {
   std::optional<std::int64_t> max_steps;
   std::optional<double> max_seconds;
   UpdateOptions update;
-  // Updates skipped in a row, for a loss or gradient that is not finite, that end the run.
-  std::int64_t max_skipped = 1;
   recipe::Interval validate_every;
   std::int64_t validation_micro_batch_size = 1;
   std::int64_t log_every = 1;

@@ -34,6 +34,7 @@ Update::Update(nn::Module& model, at::Tensor flat_buffers, const objectives::Obj
   for (const auto& [name, parameter] : model_.named_parameters()) parameters_.push_back(parameter);
   sums_.resize(parameters_.size());
   const auto scalar = at::TensorOptions(parameters_.front().device()).dtype(at::kFloat);
+  skipped_in_a_row_ = at::zeros({}, scalar);
   stopped_ = at::zeros({}, scalar);
   applied_ = at::zeros({}, scalar);
   if (flat_buffers_.defined()) buffers_before_ = at::empty_like(flat_buffers_);
@@ -84,36 +85,47 @@ std::vector<at::Tensor> Update::gradients() const {
 at::Tensor Update::finish(const LearningRates& rates) {
   const c10::AutoGradMode no_grad(false);
   std::vector<at::Tensor> all = gradients();
-  std::vector<at::Tensor> defined;
-  for (const at::Tensor& gradient : all) {
-    if (gradient.defined()) defined.push_back(gradient);
-  }
   const at::Tensor scale = loss_scale_.value().clone();  // deciding changes it
   const at::Tensor inverse_scale = scale.reciprocal();
-  const at::Tensor scaled_norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(defined, 2, at::kFloat)));
-  const at::Tensor norm = scaled_norm.mul(inverse_scale);
-  losses_.push_back(norm);
-  const at::Tensor values = at::stack(losses_);
-  const at::Tensor apply = decide(values);
+  const at::Tensor norm = norm_of(all).mul(inverse_scale);
+  const at::Tensor losses = at::stack(losses_);
+  const at::Tensor apply = decide(losses, norm, scale);
   const at::Tensor lr = learning_rate(rates);
-  clip_values(defined, scale);
-  optimizer_.step(all, {lr, inverse_scale.mul(clipping_factor(norm)), apply, applied_.add(1)});
+  clip_values(all, scale);
+  const at::Tensor norm_to_clip = options_.max_grad_value ? norm_of(all).mul(inverse_scale) : norm;
+  optimizer_.step(all, {lr, inverse_scale.mul(clipping_factor(norm_to_clip)), apply, applied_.add(1)});
   applied_.add_(apply);
-  return at::cat({values, at::stack({apply, scale})});
+  return at::cat({losses, at::stack({norm, apply, scale, stopped_})});
+}
+
+// Of all gradients as one vector, in float32.
+at::Tensor Update::norm_of(const std::vector<at::Tensor>& gradients) {
+  std::vector<at::Tensor> defined;
+  for (const at::Tensor& gradient : gradients) {
+    if (gradient.defined()) defined.push_back(gradient);
+  }
+  return at::linalg_vector_norm(at::stack(at::_foreach_norm(defined, 2, at::kFloat)));
 }
 
 // 1 where the window may change the model. Updates the loss scale and undoes what the window's forward passes
 // did to the buffers.
-at::Tensor Update::decide(const at::Tensor& values) {
+at::Tensor Update::decide(const at::Tensor& losses, const at::Tensor& norm, const at::Tensor& scale) {
   // 0 times a value is 0, or NaN when the value is not finite: one sum tells about all of them.
-  const at::Tensor bad = values.mul(0).sum().ne(0).to(at::kFloat);
-  loss_scale_.update(bad);
-  at::Tensor refused = bad;
-  if (options_.stop_on_nonfinite) refused = stopped_ = at::maximum(stopped_, bad);
-  if (flat_buffers_.defined()) {
-    flat_buffers_.copy_(at::where(refused.to(at::kBool), buffers_before_, flat_buffers_));
+  const at::Tensor bad_loss = losses.mul(0).sum().ne(0);
+  const at::Tensor bad = bad_loss.logical_or(norm.mul(0).ne(0));
+  skipped_in_a_row_ = skipped_in_a_row_.add(1).mul(bad);
+  at::Tensor fatal = skipped_in_a_row_.ge(options_.max_skipped);
+  if (options_.stop_on_nonfinite) {
+    const bool can_avoid = options_.loss_scale && !options_.loss_scale->fixed;
+    const at::Tensor beyond_scale =
+        can_avoid ? bad_loss.logical_or(bad.logical_and(scale.le(options_.loss_scale->min))) : bad;
+    fatal = fatal.logical_or(beyond_scale);
   }
-  return refused.neg().add(1);
+  stopped_ = at::maximum(stopped_, fatal.to(at::kFloat));
+  loss_scale_.update(bad.to(at::kFloat));
+  const at::Tensor refused = bad.logical_or(stopped_.ne(0));
+  if (flat_buffers_.defined()) flat_buffers_.copy_(at::where(refused, buffers_before_, flat_buffers_));
+  return refused.logical_not().to(at::kFloat);
 }
 
 at::Tensor Update::learning_rate(const LearningRates& rates) const {
@@ -132,11 +144,14 @@ at::Tensor Update::clipping_factor(const at::Tensor& norm) const {
   return norm.add(1e-6).reciprocal().mul(*options_.max_grad_norm).clamp_max(1);
 }
 
+// In float32: the bound may be nothing in the gradient's own type.
 void Update::clip_values(std::vector<at::Tensor>& gradients, const at::Tensor& scale) const {
   if (!options_.max_grad_value) return;
   const at::Tensor most = scale.mul(*options_.max_grad_value);  // the gradients are still scaled
   const at::Tensor least = most.neg();
-  for (at::Tensor& gradient : gradients) gradient.clamp_(least, most);
+  for (at::Tensor& gradient : gradients) {
+    if (gradient.defined()) gradient = gradient.to(at::kFloat).clamp(least, most);
+  }
 }
 
 }  // namespace gputrain::train

@@ -20,7 +20,10 @@ struct UpdateOptions {
   std::optional<optim::LossScaleOptions> loss_scale;  // absent: losses are not scaled
   std::optional<double> max_grad_norm;
   std::optional<double> max_grad_value;
-  bool stop_on_nonfinite = false;  // after one window that is not finite nothing changes any more
+  // Windows in a row that are not finite after which nothing changes any more.
+  std::int64_t max_skipped = 50;
+  // One such window is enough; but for an overflow that a dynamic loss scale can still avoid.
+  bool stop_on_nonfinite = false;
 };
 
 // Learning rates of the updates that may come next: rates[i] is for the one after `applied + i` updates. The
@@ -31,8 +34,8 @@ struct LearningRates {
 };
 
 // What finish() returns behind the micro-batches' shares of the loss.
-enum class Outcome { kGradNorm, kApplied, kLossScale };
-inline constexpr std::size_t kOutcomes = 3;
+enum class Outcome { kGradNorm, kApplied, kLossScale, kStopped };
+inline constexpr std::size_t kOutcomes = 4;
 
 // Turns the micro-batches of a window into one update of the model. Nothing here waits for the device.
 class Update {
@@ -52,9 +55,9 @@ class Update {
 
   // In this order: unscaling, finite check, clipping, optimizer, loss scale. Returns, on the device, float32
   // [micro-batches + kOutcomes]: each micro-batch's share of the window's mean loss, the L2 norm of the
-  // gradient before clipping, 1 where the update was applied, and the loss scale it was made with. When a
-  // loss or the norm is not finite, nothing changes but the loss scale: weights, optimizer state, count of
-  // updates, and the buffers are as before the window.
+  // gradient before clipping, 1 where the update was applied, the loss scale it was made with, and 1 where
+  // nothing changes any more. When a loss or the norm is not finite, nothing changes but the loss scale:
+  // weights, optimizer state, count of updates, and the buffers are as before the window.
   at::Tensor finish(const LearningRates& rates);
 
   // Updates applied so far: float32, 0-d, on the device.
@@ -64,9 +67,10 @@ class Update {
   void add_to_sums();
   std::vector<at::Tensor> gradients() const;
   at::Tensor learning_rate(const LearningRates& rates) const;
-  at::Tensor decide(const at::Tensor& values);
+  at::Tensor decide(const at::Tensor& losses, const at::Tensor& norm, const at::Tensor& scale);
   at::Tensor clipping_factor(const at::Tensor& norm) const;
   void clip_values(std::vector<at::Tensor>& gradients, const at::Tensor& scale) const;
+  static at::Tensor norm_of(const std::vector<at::Tensor>& gradients);
 
   nn::Module& model_;
   const objectives::Objective& objective_;
@@ -77,8 +81,9 @@ class Update {
   std::vector<at::Tensor>
       sums_;  // of 16-bit gradients over a window, float32, like parameters_; or undefined
   at::Tensor flat_buffers_;
-  at::Tensor buffers_before_;  // the window
-  at::Tensor stopped_;         // float32, 0-d: 1 from the first value that was not finite on
+  at::Tensor buffers_before_;    // the window
+  at::Tensor skipped_in_a_row_;  // float32, 0-d
+  at::Tensor stopped_;           // float32, 0-d: 1 from when nothing changes any more
   at::Tensor applied_;
   std::vector<at::Tensor> losses_;  // of this window so far, 0-d
   double share_ = 1;                // 1 / targets of the window

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <thread>
 
 namespace gputrain::testing {
@@ -196,6 +197,32 @@ TEST_CASE("run: updates that are never finite end it with 5, with the weights of
   CHECK(outcome.exit_code == 5);
   CHECK_THAT(outcome.err, ContainsSubstring("window 3 (samples 4 to 5 of the run): loss nan"));
   CHECK_THAT(outcome.err, ContainsSubstring("the last of 3 in a row; the weights are those after step 0"));
+}
+
+TEST_CASE("run: the weights it ends with are those it names, however often it logs", "[cli]") {
+  std::vector<std::string> weights;
+  for (const std::string log_every : {"1", "100"}) {
+    Workshop shop;
+    shop.gputrain.set("GPUTRAIN_FAULT=nan@step=3,micro=0");
+    const Outcome outcome =
+        shop.gputrain({"run", "recipe.yaml", "max_skipped=1", "logging.log_every=" + log_every});
+    CHECK(outcome.exit_code == 5);
+    CHECK_THAT(outcome.err, ContainsSubstring("; not seen again when the window was run a second time"));
+    CHECK_THAT(outcome.err, ContainsSubstring("the weights are those after step 2"));
+    weights.push_back(shop.read("runs/points/model.safetensors"));
+  }
+  CHECK(weights[0] == weights[1]);
+}
+
+TEST_CASE("run: a step is validated once, also when windows after it are skipped", "[cli]") {
+  Workshop shop;
+  shop.gputrain.set("GPUTRAIN_FAULT=nan@step=3,micro=0;nan@step=4,micro=0");
+  REQUIRE(shop.gputrain({"run", "recipe.yaml", "validation.every=2", "logging.log_every=1"}).exit_code == 0);
+  std::set<int> steps;
+  for (const auto& eval : of_kind(json_lines(shop.read("runs/points/metrics.jsonl")), "eval")) {
+    CHECK(steps.insert(eval["step"].get<int>()).second);
+  }
+  CHECK(steps.count(2) == 1);
 }
 
 TEST_CASE("run: a loss scale that is far too large finds its value by skipping", "[cli]") {

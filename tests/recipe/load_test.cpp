@@ -279,3 +279,8 @@ TEST_CASE("load: a number in place of loss_scale fixes it", "[recipe]") {
   CHECK(problems_with("max_steps: 1\nloss_scale: -1\n") ==
         "tiny.yaml:2:13: loss_scale.fixed is -1; expected 0 < fixed <= 1000000000000 or ~");
 }
+
+TEST_CASE("load: bounds of the loss scale that do not hold its first value are refused", "[recipe]") {
+  CHECK(problems_with("max_steps: 1\nloss_scale: {init: 65536, max: 16}\n") ==
+        "tiny.yaml:2:13: loss_scale.init is 65536; expected loss_scale.min 1 <= init <= loss_scale.max 16");
+}

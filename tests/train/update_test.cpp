@@ -67,7 +67,7 @@ struct Bench {
       update->accumulate(batch(target, 1));
     }
     const at::Tensor values = update->finish(rates).to(at::kDouble);
-    return {values[-3].item<double>(), values[-2].item<double>(), values[-1].item<double>()};
+    return {values[-4].item<double>(), values[-3].item<double>(), values[-2].item<double>()};
   }
   double weight() const { return model.named_parameters()[0].second.item<double>(); }
 
@@ -128,6 +128,11 @@ TEST_CASE("update: single values are clipped before the norm is scaled, and afte
   Bench bench(options);
   CHECK(bench.window({3}, {0, {1}}).norm == Approx(3));
   CHECK(bench.weight() == Approx(0.5));
+  // The norm of what is left then decides: it is below the limit already.
+  options.max_grad_norm = 0.5;
+  Bench both(options);
+  both.window({3}, {0, {1}});
+  CHECK(both.weight() == Approx(0.5).epsilon(1e-5));
 }
 
 TEST_CASE("update: the scale halves when a window overflows, grows after enough good ones, within bounds",
@@ -155,6 +160,44 @@ TEST_CASE("update: a skipped window leaves no trace, in the weights, the count o
   CHECK(with_bad.weight() == without.weight());
   // 0 -> 4 with 0.5 * 8; then 4 - 0.25 * (4 - 2).
   CHECK(with_bad.weight() == Approx(3.5));
+}
+
+TEST_CASE("update: a bound on values may be smaller than the type of the gradients can tell", "[train]") {
+  UpdateOptions options;
+  options.precision.weights = at::kHalf;
+  options.max_grad_value = 1e-9;
+  Bench bench(options, at::kHalf);
+  bench.window({3}, {0, {1e9}});
+  CHECK(bench.weight() == Approx(1));
+}
+
+TEST_CASE("update: after too many windows in a row nothing changes, also in those the host has sent already",
+          "[train]") {
+  UpdateOptions options;
+  options.max_skipped = 2;
+  Bench bench(options);
+  const LearningRates rates{0, {0.5, 0.5, 0.5, 0.5}};
+  CHECK(bench.window({1}, rates, true).applied == 0);
+  CHECK(bench.window({1}, rates).applied == 1);  // the row is broken
+  const double weight = bench.weight();
+  CHECK(bench.window({1}, rates, true).applied == 0);
+  CHECK(bench.window({1}, rates, true).applied == 0);
+  CHECK(bench.window({1}, rates).applied == 0);
+  CHECK(bench.weight() == weight);
+}
+
+TEST_CASE("update: stop lets a loss scale find its value, and ends at a loss that is not finite", "[train]") {
+  UpdateOptions options = scaled({.init = 1e12, .backoff_factor = 1e-3, .max = 1e12});
+  options.precision.weights = at::kHalf;
+  options.stop_on_nonfinite = true;
+  Bench bench(options, at::kHalf);
+  const LearningRates rates{0, {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}};
+  CHECK(bench.window({1}, rates).applied == 0);  // 1e12 overflows float16
+  CHECK(bench.window({1}, rates).applied == 0);  // 1e9 as well
+  CHECK(bench.window({1}, rates).applied == 0);  // 1e6 as well
+  CHECK(bench.window({1}, rates).applied == 1);
+  CHECK(bench.window({1}, rates, true).applied == 0);
+  CHECK(bench.window({1}, rates).applied == 0);
 }
 
 TEST_CASE("update: sums of 16-bit gradients over micro-batches are kept in float32", "[train]") {
