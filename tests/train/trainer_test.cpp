@@ -82,10 +82,16 @@ TEST_CASE("trainer: max_time alone ends a run", "[train]") {
   CHECK_FALSE(total_steps(bench.options, 10).has_value());
 }
 
-TEST_CASE("trainer: validating more often changes nothing that is learned", "[train]") {
+// With autocast a weight that an evaluation has cast, without a graph, must not serve the next forward pass.
+TEST_CASE("trainer: validating more often changes nothing that is learned, under autocast either",
+          "[train]") {
+  const auto type = GENERATE(at::kFloat, at::kBFloat16, at::kHalf);
+  CAPTURE(type);
   Bench often(12, 5);
   Bench never(12);
+  const std::uint64_t start = hash_tensors(never.model->named_parameters());
   for (Bench* bench : {&often, &never}) {
+    if (type != at::kFloat) bench->options.update.precision.autocast = type;
     bench->options.micro_batch_size = 3;
     bench->options.epochs = 3;
     bench->options.validate_every = {1, recipe::Interval::Unit::kSteps};
@@ -93,6 +99,7 @@ TEST_CASE("trainer: validating more often changes nothing that is learned", "[tr
   }
   CHECK(often.recorder.evals.size() == 12);
   CHECK(hash_tensors(often.model->named_parameters()) == hash_tensors(never.model->named_parameters()));
+  CHECK(hash_tensors(never.model->named_parameters()) != start);
 }
 
 TEST_CASE("trainer: a validation can be due by time", "[train]") {
