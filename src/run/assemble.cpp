@@ -4,6 +4,7 @@
 #include "data/order.h"
 #include "device/device.h"
 #include "device/memory.h"
+#include "nn/guards.h"
 
 #include <c10/core/GradMode.h>
 
@@ -115,10 +116,8 @@ void check_smallest_batch(const Assembly& made) {
   const std::int64_t last = samples % made.options.micro_batch_size;
   if (made.options.micro_batch_size != 1 && last != 1) return;
   const c10::AutoGradMode no_grad(false);
-  std::vector<std::pair<at::Tensor, at::Tensor>> before;
-  for (const auto& [name, value] : made.model->named_buffers()) before.emplace_back(value, value.clone());
+  const nn::KeptBuffers kept(*made.model);
   nn::forward(*made.model, made.data.train->batch({samples - 1}).input, made.options.update.precision);
-  for (auto& [value, kept] : before) value.copy_(kept);
 }
 
 // Builds all parts whose settings could be read. A part is tried also where one that it needs is missing, as

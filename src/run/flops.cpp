@@ -1,7 +1,8 @@
 #include "run/flops.h"
 
+#include "nn/guards.h"
+
 #include <ATen/record_function.h>
-#include <c10/core/GradMode.h>
 #include <torch/csrc/profiler/util.h>
 
 #include <algorithm>
@@ -42,23 +43,10 @@ class Counting {
   at::CallbackHandle handle_;
 };
 
-class InEvaluation {
- public:
-  explicit InEvaluation(nn::Module& model) : model_(model), before_(model.training()) { model.train(false); }
-  ~InEvaluation() { model_.train(before_); }
-  InEvaluation(const InEvaluation&) = delete;
-  InEvaluation& operator=(const InEvaluation&) = delete;
-
- private:
-  nn::Module& model_;
-  bool before_;
-};
-
 }  // namespace
 
 std::int64_t forward_flops(nn::Module& model, const at::Tensor& input, const nn::Precision& precision) {
-  const c10::AutoGradMode no_grad(false);
-  const InEvaluation evaluation(model);
+  const nn::EvaluationMode mode(model);
   const Counting counting;
   // Under autocast operators call themselves again, and would be counted twice.
   nn::forward(model, input, {std::nullopt, precision.weights});

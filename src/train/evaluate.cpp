@@ -1,35 +1,17 @@
 #include "train/evaluate.h"
 
 #include "data/order.h"
+#include "nn/guards.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
-#include <c10/core/GradMode.h>
 
 namespace gputrain::train {
-namespace {
-
-class EvaluationMode {
- public:
-  explicit EvaluationMode(nn::Module& model) : model_(model), was_training_(model.training()) {
-    model_.train(false);
-  }
-  ~EvaluationMode() { model_.train(was_training_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  const c10::AutoGradMode no_grad_{false};
-  nn::Module& model_;
-  const bool was_training_;
-};
-
-}  // namespace
 
 std::optional<EvalRecord> evaluate(nn::Module& model, data::Split& split,
                                    const objectives::Objective& objective, const nn::Precision& precision,
                                    std::int64_t micro_batch_size, const StopFlag& stop) {
-  const EvaluationMode mode(model);
+  const nn::EvaluationMode mode(model);
   at::Tensor sums;  // float64 [1 + metrics]: loss, then each metric
   std::int64_t targets = 0;
   for (const auto& ids : data::sequential_batches(split.size(), micro_batch_size)) {

@@ -1,7 +1,6 @@
 #include "train/nonfinite_search.h"
 
 #include <ATen/ops/isfinite.h>
-#include <c10/core/GradMode.h>
 
 #include <algorithm>
 
@@ -16,9 +15,7 @@ bool is_finite(const at::Tensor& values) {
 
 NonFiniteSearch::NonFiniteSearch(nn::Module& model, const objectives::Objective& objective,
                                  const nn::Precision& precision)
-    : model_(model), objective_(objective), precision_(precision) {
-  for (const auto& [name, value] : model_.named_buffers()) buffers_before_.emplace_back(value, value.clone());
-}
+    : model_(model), objective_(objective), precision_(precision), buffers_(model) {}
 
 // Those of the window itself may hold what is searched for.
 void NonFiniteSearch::drop_gradients() const {
@@ -26,8 +23,6 @@ void NonFiniteSearch::drop_gradients() const {
 }
 
 NonFiniteSearch::~NonFiniteSearch() {
-  const c10::AutoGradMode no_grad(false);
-  for (auto& [buffer, before] : buffers_before_) buffer.copy_(before);
   drop_gradients();
 }
 

@@ -1,13 +1,12 @@
 #pragma once
 
 #include "nn/batch.h"
+#include "nn/guards.h"
 #include "nn/module.h"
 #include "nn/precision.h"
 #include "objectives/objective.h"
 
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace gputrain::train {
 
@@ -31,7 +30,7 @@ class NonFiniteSearch {
   nn::Module& model_;
   const objectives::Objective& objective_;
   nn::Precision precision_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> buffers_before_;  // buffer, its values
+  nn::KeptBuffers buffers_;
 };
 
 }  // namespace gputrain::train

@@ -1,28 +1,8 @@
 #include "cli/workshop.h"
-
-#include <array>
-#include <cstdio>
+#include "support/shell.h"
 
 namespace gputrain::testing {
 namespace {
-
-struct Shell {
-  int exit_code = -1;
-  std::string output;  // standard output and standard error
-};
-
-Shell run_shell(const std::string& command) {
-  FILE* pipe = ::popen(("{ " + command + "\n} 2>&1").c_str(), "r");
-  if (pipe == nullptr) throw std::runtime_error("cannot run " + command);
-  Shell result;
-  std::array<char, 4096> block{};
-  while (const std::size_t got = std::fread(block.data(), 1, block.size(), pipe)) {
-    result.output.append(block.data(), got);
-  }
-  const int status = ::pclose(pipe);
-  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return result;
-}
 
 // A folder with recipes and the scripts for both shells.
 struct Completing : Workshop {
@@ -34,8 +14,9 @@ struct Completing : Workshop {
     write("_gputrain", gputrain({"completion", "zsh"}).out);
   }
 
-  Shell in_folder(const std::string& command) const {
-    return run_shell("cd '" + folder.path().string() + "' || exit 99\n" + command);
+  // Standard error is part of the output.
+  ShellResult in_folder(const std::string& command) const {
+    return run_shell("{ cd '" + folder.path().string() + "' || exit 99\n" + command + "\n} 2>&1");
   }
 
   // What bash offers for the last of the words, which are given as bash cuts them.

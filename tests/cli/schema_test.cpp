@@ -29,7 +29,7 @@ class Cases {
     REQUIRE(schema.exit_code == 0);
     const Json file{{"schema", Json::parse(schema.out)}, {"cases", cases_}};
     std::ofstream(folder / "cases.json") << file;
-    const PythonResult read = run_python("cli/validate_recipes.py", folder / "cases.json");
+    const ShellResult read = run_python("cli/validate_recipes.py", folder / "cases.json");
     REQUIRE(read.exit_code == 0);
     return read.output;
   }

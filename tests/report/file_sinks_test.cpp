@@ -312,7 +312,7 @@ TEST_CASE("tensorboard: TensorBoard itself reads the scalars back", "[report][py
   sink->eval(eval_record());
   sink->finish(run_summary());
   // The file is still open: what a killed run leaves can be read.
-  const PythonResult read = run_python("report/read_tensorboard.py", folder / "tb");
+  const ShellResult read = run_python("report/read_tensorboard.py", folder / "tb");
   CHECK(read.exit_code == 0);
   CHECK(read.output ==
         "memory/allocated_peak_gib 1:8 2:8\n"

@@ -12,7 +12,7 @@ gpu() {
 }
 
 distribution() {
-  printf 'ID=%s\nVERSION_ID="%s"\n' "$1" "$2" >"$sandbox/root/etc/os-release"
+  printf 'ID=%s\nVERSION_ID="%s"\n' "$1" "$2" >"$sandbox/machine/etc/os-release"
 }
 
 # A CUDA toolkit in CUDA_HOME: its version, that of its cuDNN and that of its NCCL (- for none).
@@ -176,9 +176,9 @@ test_a_driver_whose_tool_does_not_know_compute_capabilities_is_told_its_version(
 }
 
 test_a_gpu_whose_driver_does_not_answer_is_noticed() {
-  mkdir -p "$sandbox/root/sys/bus/pci/devices/0000:01:00.0"
-  echo 0x10de >"$sandbox/root/sys/bus/pci/devices/0000:01:00.0/vendor"
-  echo 0x030000 >"$sandbox/root/sys/bus/pci/devices/0000:01:00.0/class"
+  mkdir -p "$sandbox/machine/sys/bus/pci/devices/0000:01:00.0"
+  echo 0x10de >"$sandbox/machine/sys/bus/pci/devices/0000:01:00.0/vendor"
+  echo 0x030000 >"$sandbox/machine/sys/bus/pci/devices/0000:01:00.0/class"
   stub nvidia-smi 'echo "NVIDIA-SMI has failed because it could not communicate with the driver."; exit 9'
   run quickstart
   expect_status 1

@@ -45,7 +45,7 @@ chmod +x build/release/bin/gputrain"
 
 make_sandbox() {
   sandbox=$(mktemp -d)
-  mkdir -p "$sandbox/bin" "$sandbox/home" "$sandbox/root/etc" "$sandbox/repo" "$sandbox/index"
+  mkdir -p "$sandbox/bin" "$sandbox/home" "$sandbox/machine/etc" "$sandbox/repo" "$sandbox/index"
   cp -r "$repository/scripts" "$sandbox/repo/scripts"
   cp "$repository/scripts/lock/wheels.txt" "$sandbox/index/wheels.txt"
   touch "$sandbox/calls" "$sandbox/index/requests"
@@ -80,7 +80,7 @@ wait_for() {
 with=()
 sandbox_environment() {
   environment=(-i "PATH=$sandbox/bin:/usr/bin:/bin" "HOME=$sandbox/home" "XDG_CACHE_HOME=$sandbox/cache"
-    "PIP_INDEX_URL=$index" "GPUTRAIN_LOCK_LIST=$sandbox/index/wheels.txt" "GPUTRAIN_PROBE_ROOT=$sandbox/root"
+    "PIP_INDEX_URL=$index" "GPUTRAIN_LOCK_LIST=$sandbox/index/wheels.txt" "GPUTRAIN_PROBE_ROOT=$sandbox/machine"
     GPUTRAIN_RETRY_DELAY=0 "${with[@]}")
 }
 

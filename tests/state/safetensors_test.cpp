@@ -292,7 +292,7 @@ TEST_CASE("safetensors: the safetensors package reads what we write", "[state][p
   tensors.emplace_back("empty", counting({0, 4}));
   tensors.emplace_back("scalar", at::scalar_tensor(7.5));
   save_safetensors(folder / "w.safetensors", tensors, {{"format", "pt"}});
-  const PythonResult read = run_python("state/read_safetensors.py", folder / "w.safetensors");
+  const ShellResult read = run_python("state/read_safetensors.py", folder / "w.safetensors");
   CHECK(read.exit_code == 0);
   CHECK(read.output ==
         "metadata {'format': 'pt'}\n"
