@@ -22,8 +22,4 @@ void LossScale::update(const at::Tensor& found_inf) {
   scale_.clamp_(dynamic_->min, dynamic_->max);
 }
 
-nn::NamedTensors LossScale::state() const {
-  return {{"scale", scale_}, {"growth_tracker", growth_tracker_}};
-}
-
 }  // namespace gputrain::optim

@@ -1,7 +1,5 @@
 #pragma once
 
-#include "nn/module.h"
-
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -33,9 +31,6 @@ class LossScale {
 
   // After an update: found_inf, float32, 0-d, is 1 where a gradient was not finite.
   void update(const at::Tensor& found_inf);
-
-  // "scale", "growth_tracker": live tensors.
-  nn::NamedTensors state() const;
 
  private:
   std::optional<LossScaleOptions> dynamic_;

@@ -325,7 +325,7 @@ class Binder : public Visitor {
   // The last parts of all words of other tools, by the map they stand in.
   static std::map<std::string, std::vector<std::string>> words_by_map() {
     std::map<std::string, std::vector<std::string>> words;
-    for (const std::string& word : known_words()) {
+    for (const auto& [word, ours] : words_and_keys()) {
       auto [parent, last] = split_path(word);
       words[std::move(parent)].push_back(std::move(last));
     }

@@ -814,12 +814,6 @@ void translate_words(Node& root, std::vector<Problem>& problems, std::vector<std
   for (const Problem& notice : translator.take_notices()) notices.push_back(text_of({notice}));
 }
 
-std::vector<std::string> known_words() {
-  std::vector<std::string> words;
-  for (const Row& row : rows()) words.emplace_back(row.word);
-  return words;
-}
-
 std::vector<std::string> our_keys(std::string path) {
   for (const Row& row : rows()) {
     const bool is_map = row.convert == component || row.convert == unwrapped;

@@ -16,15 +16,12 @@ namespace gputrain::recipe {
 // taken out with its notice, unless its values are taken as they are and our key takes null.
 void translate_words(Node& root, std::vector<Problem>& problems, std::vector<std::string>& notices);
 
-// The path of every word that is translated, as in "trainer.max_epochs": docs/other-tools.md has them all.
-std::vector<std::string> known_words();
-
 // The keys of ours that the word at `path` may set, whatever its value: {"optimizer.beta1",
 // "optimizer.beta2"} for "opt_betas". {path} where that is no word, or one that never sets anything.
 std::vector<std::string> our_keys(std::string path);
 
 // The path of every word that is translated and the key of ours that it is about: {"trainer.max_epochs",
-// "epochs"}. The two are the same where only values are translated.
+// "epochs"}. The two are the same where only values are translated. docs/other-tools.md has them all.
 std::vector<std::pair<std::string, std::string>> words_and_keys();
 
 }  // namespace gputrain::recipe

@@ -67,6 +67,10 @@ std::string sizes(const Assembly& made) {
   return text;
 }
 
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::cerr << "note: " << note << "\n";
+}
+
 }  // namespace
 
 void check(const Request& request) {
@@ -97,7 +101,7 @@ void check(const Request& request) {
   };
   const Assembly made = assemble(plan, {look_at_folder, look_at_trace, look_at_space});
   to_stdout(as_written.resolved());
-  for (const std::string& notice : made.notices) std::cerr << "note: " << notice << "\n";
+  print_notes(made.notices);
   if (!in_the_way.empty()) std::cerr << "note: a run would be refused: " << in_the_way << "\n";
   if (folder && folder->finished())
     std::cerr << "note: " << plan.recipe.output_dir << " holds this run, finished\n";
@@ -109,8 +113,8 @@ void print_resolved(const Request& request) {
   resolve(plan, Purpose::kLook);
   refuse_problems(plan);
   to_stdout(plan.resolved());
-  for (const std::string& reading : plan.readings) std::cerr << "note: " << reading << "\n";
-  for (const std::string& notice : plan.notices) std::cerr << "note: " << notice << "\n";
+  print_notes(plan.readings);
+  print_notes(plan.notices);
 }
 
 }  // namespace gputrain::run

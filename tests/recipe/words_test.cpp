@@ -140,7 +140,7 @@ TEST_CASE("words: every word of the program is in the documentation", "[recipe]"
     const Translated result = translated(row.word);
     notices.insert(notices.end(), result.notices.begin(), result.notices.end());
   }
-  for (const std::string& word : known_words()) {
+  for (const auto& [word, key] : words_and_keys()) {
     CAPTURE(word);
     const std::vector<std::string> written = spellings(word);
     CHECK(std::any_of(notices.begin(), notices.end(), [&](const std::string& notice) {
