@@ -3,6 +3,20 @@
 # The library gputrain_NAME from src/NAME and, with GPUTRAIN_TESTS, the program test_NAME from tests/NAME.
 # TORCH: sees LibTorch's headers. CUDA: has files for CUDA (*_cuda.cpp, *_cuda.cu) and a twin for builds without
 # it (*_no_cuda.cpp); one of the two is linked. Sources are found by name, so that a new component is one file.
+#
+# Parsing LibTorch's and Catch2's headers is most of a file's compile time, so they are precompiled: once for the
+# rooms and once for their tests, by the first target that asks.
+set(gputrain_torch_headers <ATen/core/Tensor.h> <ATen/ops/zeros.h> <c10/core/GradMode.h>)
+function(gputrain_precompile kind target)
+  get_property(first GLOBAL PROPERTY gputrain_precompiled_${kind})
+  if(first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  else()
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+    set_property(GLOBAL PROPERTY gputrain_precompiled_${kind} ${target})
+  endif()
+endfunction()
+
 function(gputrain_room name)
   cmake_parse_arguments(ROOM "TORCH;CUDA" "" "DEPENDS;LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS src/${name}/*.cpp)
@@ -25,6 +39,7 @@ function(gputrain_room name)
   endforeach()
   if(ROOM_TORCH)
     target_link_libraries(gputrain_${name} PUBLIC torch::cpu)
+    gputrain_precompile(torch gputrain_${name} ${gputrain_torch_headers})
   endif()
   if(ROOM_CUDA AND GPUTRAIN_CUDA)
     target_link_libraries(gputrain_${name} PUBLIC ${GPUTRAIN_CUDART})
@@ -51,8 +66,13 @@ function(gputrain_tests name)
   target_compile_definitions(test_${name} PRIVATE
     GPUTRAIN_BINARY_PATH="${PROJECT_BINARY_DIR}/bin/gputrain" GPUTRAIN_SOURCE_PATH="${PROJECT_SOURCE_DIR}")
   target_link_libraries(test_${name} PRIVATE gputrain_options gputrain_${name} gputrain_test_main)
-  if(ROOM_TORCH AND GPUTRAIN_CUDA)
-    target_link_libraries(test_${name} PRIVATE torch::cuda)
+  if(ROOM_TORCH)
+    gputrain_precompile(torch_tests test_${name} ${gputrain_torch_headers} ${PROJECT_SOURCE_DIR}/tests/support/catch.h)
+    if(GPUTRAIN_CUDA)
+      target_link_libraries(test_${name} PRIVATE torch::cuda)
+    endif()
+  else()
+    gputrain_precompile(tests test_${name} ${PROJECT_SOURCE_DIR}/tests/support/catch.h)
   endif()
   set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   catch_discover_tests(test_${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST

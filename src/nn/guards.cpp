@@ -1,5 +1,7 @@
 #include "nn/guards.h"
 
+#include "nn/module.h"
+
 namespace gputrain::nn {
 
 EvaluationMode::EvaluationMode(Module& model) : model_(model), was_training_(model.training()) {

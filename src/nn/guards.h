@@ -1,7 +1,5 @@
 #pragma once
 
-#include "nn/module.h"
-
 #include <ATen/core/Tensor.h>
 #include <c10/core/GradMode.h>
 
@@ -9,6 +7,8 @@
 #include <vector>
 
 namespace gputrain::nn {
+
+class Module;
 
 // While it lives, the model is in evaluation mode and nothing records gradients; the mode before, and that of
 // gradients, come back with its end, also by an exception.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "nn/named_tensors.h"
+
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -10,8 +12,6 @@
 #include <vector>
 
 namespace gputrain::nn {
-
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 // A layer, block or model: parameters, buffers and children by name, and a mode (training or evaluation).
 // Names are those of PyTorch's state_dict: "layer1.0.bn2.running_var".

@@ -1,5 +1,7 @@
 #include "nn/precision.h"
 
+#include "nn/module.h"
+
 namespace gputrain::nn {
 
 at::Tensor forward(Module& model, const at::Tensor& input, const Precision& precision) {

@@ -1,13 +1,13 @@
 #pragma once
 
-#include "nn/module.h"
-
 #include <ATen/core/Tensor.h>
 #include <c10/core/DeviceType.h>
 
 #include <optional>
 
 namespace gputrain::nn {
+
+class Module;
 
 // The types a model computes in. Neither: float32.
 struct Precision {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "nn/module.h"
+#include "nn/named_tensors.h"
 #include "recipe/component.h"
 
 #include <ATen/core/Tensor.h>

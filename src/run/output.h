@@ -1,9 +1,12 @@
 #pragma once
 
-#include "nn/module.h"
 #include "recipe/recipe.h"
 
 #include <filesystem>
+
+namespace gputrain::nn {
+class Module;
+}  // namespace gputrain::nn
 
 namespace gputrain::run {
 

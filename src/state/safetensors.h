@@ -1,5 +1,7 @@
 #pragma once
 
+#include "nn/named_tensors.h"
+
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -12,7 +14,7 @@
 
 namespace gputrain::state {
 
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+using nn::NamedTensors;
 using Metadata = std::map<std::string, std::string>;
 
 // Writes a safetensors file aside and renames it, so that `path` is never half-written.

@@ -1,5 +1,7 @@
 #include "train/nonfinite_search.h"
 
+#include "nn/module.h"
+
 #include <ATen/ops/isfinite.h>
 
 #include <algorithm>

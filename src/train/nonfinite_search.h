@@ -2,7 +2,6 @@
 
 #include "nn/batch.h"
 #include "nn/guards.h"
-#include "nn/module.h"
 #include "nn/precision.h"
 #include "objectives/objective.h"
 

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "device/generators.h"
+#include "nn/module.h"
 
 #include <nlohmann/json.hpp>
 

@@ -2,12 +2,16 @@
 
 #include "data/order.h"
 #include "nn/batch.h"
-#include "nn/module.h"
+#include "nn/named_tensors.h"
 #include "train/records.h"
 
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+namespace gputrain::nn {
+class Module;
+}  // namespace gputrain::nn
 
 namespace gputrain::train {
 

@@ -8,6 +8,7 @@
 #include "device/generators.h"
 #include "device/memory.h"
 #include "device/stream.h"
+#include "nn/module.h"
 #include "train/evaluate.h"
 #include "train/nonfinite_search.h"
 #include "train/stopwatch.h"

@@ -2,7 +2,6 @@
 
 #include "base/stop_flag.h"
 #include "data/data_set.h"
-#include "nn/module.h"
 #include "objectives/objective.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"

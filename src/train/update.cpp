@@ -1,5 +1,7 @@
 #include "train/update.h"
 
+#include "nn/module.h"
+
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "nn/batch.h"
-#include "nn/module.h"
 #include "nn/precision.h"
 #include "objectives/objective.h"
 #include "optim/loss_scale.h"
