@@ -40,9 +40,13 @@ at::Tensor BatchNorm2d::forward(const at::Tensor& input) {
         "whose images have shrunk to 1x1 px; expected a micro_batch_size that leaves at least 2 samples "
         "for the last batch of the epoch, or larger images");
   }
-  if (training()) ++*num_batches_tracked_.mutable_data_ptr<std::int64_t>();
+  if (training()) add_passes(1);
   return at::batch_norm(input, weight_, bias_, running_mean_, running_var_, training(), /*momentum=*/0.1,
                         /*eps=*/1e-5, /*cudnn_enabled=*/true);
+}
+
+void BatchNorm2d::add_passes(std::int64_t passes) {
+  *num_batches_tracked_.mutable_data_ptr<std::int64_t>() += passes;
 }
 
 Linear::Linear(std::int64_t in, std::int64_t out, const Init& init)

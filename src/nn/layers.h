@@ -43,6 +43,7 @@ class BatchNorm2d : public Module {
  protected:
   at::Tensor forward(const at::Tensor& input) override;
   bool keeps_float32() const override { return true; }
+  void add_passes(std::int64_t passes) override;
 
  private:
   at::Tensor weight_, bias_, running_mean_, running_var_, num_batches_tracked_;

@@ -87,6 +87,11 @@ std::int64_t Module::parameter_count() const {
   return count;
 }
 
+void Module::count_passes(std::int64_t passes) {
+  add_passes(passes);
+  for (auto& [name, child] : children_) child->count_passes(passes);
+}
+
 void Module::train(bool on) {
   training_ = on;
   for (auto& [name, child] : children_) child->train(on);

@@ -36,6 +36,11 @@ class Module {
   NamedTensors named_buffers() const;
   std::int64_t parameter_count() const;
 
+  // Adds to every host counter of training passes (BatchNorm2d's) in this module and those inside it. A
+  // forward pass counts itself; this is for passes that were undone (negative), or run without the host's
+  // part.
+  void count_passes(std::int64_t passes);
+
   void train(bool on = true);
   bool training() const { return training_; }
 
@@ -51,6 +56,9 @@ class Module {
 
   // Normalisation: its parameters are few, and 16 bits would cost it its statistics.
   virtual bool keeps_float32() const { return false; }
+
+  // This module's own counter of training passes, where it keeps one.
+  virtual void add_passes(std::int64_t /*passes*/) {}
 
   at::Tensor add_parameter(const std::string& name, at::Tensor value);
   at::Tensor add_buffer(const std::string& name, at::Tensor value);

@@ -330,9 +330,7 @@ std::string Trainer::where_it_began(const data::Window& window) {
 
 // Takes forward passes whose effect was undone on the device out of the host's counters (BatchNorm2d's), too.
 void Trainer::forget_passes(std::int64_t micro_batches) {
-  for (auto& [name, value] : parts_.model.named_buffers()) {
-    if (value.scalar_type() == at::kLong) *value.mutable_data_ptr<std::int64_t>() -= micro_batches;
-  }
+  parts_.model.count_passes(-micro_batches);
 }
 
 bool Trainer::validation_is_due() const {

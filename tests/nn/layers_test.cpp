@@ -42,6 +42,30 @@ TEST_CASE("batch norm: running statistics move once per training pass, and never
   CHECK(buffer(norm, "num_batches_tracked").item<std::int64_t>() == 1);
 }
 
+TEST_CASE("modules: passes are taken out of the counters of layers that count them, and of nothing else",
+          "[nn]") {
+  // Positions of a sequence are integers, too, and count nothing.
+  class Positions : public Module {
+   public:
+    Positions() { add_buffer("positions", at::arange(3)); }
+
+   protected:
+    at::Tensor forward(const at::Tensor& input) override { return input; }
+  };
+  auto inner = std::make_unique<Sequential>();
+  inner->push(std::make_unique<BatchNorm2d>(1));
+  inner->push(std::make_unique<Positions>());
+  Sequential model;
+  model.push(std::make_unique<BatchNorm2d>(1));
+  model.push(std::move(inner));
+  const at::Tensor input = at::arange(1, 5, at::kFloat).view({2, 1, 1, 2});
+  for (int pass = 0; pass < 5; ++pass) model(input);
+  model.count_passes(-2);
+  CHECK(buffer(model, "0.num_batches_tracked").item<std::int64_t>() == 3);
+  CHECK(buffer(model, "1.0.num_batches_tracked").item<std::int64_t>() == 3);
+  CHECK(at::equal(buffer(model, "1.1.positions"), at::arange(3)));
+}
+
 TEST_CASE("batch norm: one value per channel is refused in training, fine in evaluation", "[nn]") {
   BatchNorm2d norm(3);
   CHECK_THROWS_WITH(norm(at::ones({1, 3, 1, 1})), ContainsSubstring("one value per channel"));
