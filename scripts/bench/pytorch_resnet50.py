@@ -19,6 +19,7 @@ def seconds_since_process_start() -> float:
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--batch", type=int, required=True)
+parser.add_argument("--accumulation", type=int, default=1, help="micro-batches per update")
 parser.add_argument("--precision", choices=["fp32", "tf32", "fp16-mixed", "bf16-mixed", "fp16-true", "bf16-true"], required=True)
 parser.add_argument("--steps", type=int, required=True)
 parser.add_argument("--warmup", type=int, required=True)
@@ -55,9 +56,10 @@ if options.precision.endswith("-true"):  # as torchvision's own code does it: al
 
 def step() -> torch.Tensor:
     optimizer.zero_grad(set_to_none=True)
-    with torch.autocast("cuda", dtype=dtype, enabled=mixed):
-        loss = torch.nn.functional.cross_entropy(model(images), labels)
-    scaler.scale(loss).backward()
+    for _ in range(options.accumulation):
+        with torch.autocast("cuda", dtype=dtype, enabled=mixed):
+            loss = torch.nn.functional.cross_entropy(model(images), labels) / options.accumulation
+        scaler.scale(loss).backward()
     scaler.step(optimizer)
     scaler.update()
     return loss
@@ -77,7 +79,7 @@ for number in range(options.steps - options.warmup):
 torch.cuda.synchronize()
 seconds = time.perf_counter() - begin
 print(json.dumps({
-    "samples_per_second": options.batch * (options.steps - options.warmup) / seconds,
+    "samples_per_second": options.batch * options.accumulation * (options.steps - options.warmup) / seconds,
     "first_step_seconds": first_step,
     "memory_allocated_peak_bytes": torch.cuda.max_memory_allocated(),
     "memory_reserved_peak_bytes": torch.cuda.max_memory_reserved(),

@@ -46,6 +46,10 @@ MemoryReading MemoryMeter::read(bool with_driver) {
   MemoryReading reading;
   reading.allocated = counts.allocated;
   reading.allocated_peak = counts.allocated_peak;
+  if (graph_bytes_ > 0) {
+    reading.allocated_peak =
+        std::max(counts.allocated_peak.value_or(0), counts.allocated.value_or(0) + graph_bytes_);
+  }
   reading.reserved = counts.reserved;
   reading.reserved_peak = counts.reserved_peak;
   reading.device = taken + *beyond_;

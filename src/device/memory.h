@@ -32,6 +32,10 @@ class MemoryMeter {
   // without it `device` is computed from reserved and the difference last seen.
   MemoryReading read(bool with_driver = true);
 
+  // From now on so many bytes more are in use at times, in memory of graphs that the allocator does not count
+  // as allocated (Graph::temporary_bytes).
+  void count_graphs(std::int64_t bytes) { graph_bytes_ = bytes; }
+
   // Peaks count from now: each becomes the present value.
   void reset_peaks();
 
@@ -43,6 +47,7 @@ class MemoryMeter {
   std::optional<std::int64_t> beyond_;  // difference last seen: device - reserved (CPU: resident - allocated)
   bool is_estimate_ = false;
   std::int64_t device_peak_ = 0;
+  std::int64_t graph_bytes_ = 0;
   std::int64_t ever_at_reset_ = 0;
 };
 

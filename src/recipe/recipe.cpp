@@ -41,6 +41,10 @@ void describe(Visitor& v, Cuda& o) {
   v.boolean("channels_last", o.channels_last, "keep images and convolution weights in NHWC; auto: yes");
   v.boolean("cudnn_benchmark", o.cudnn_benchmark,
             "time cuDNN's algorithms and take the fastest; auto: no, since that takes long and needs memory");
+  v.boolean(
+      "graphs", o.graphs,
+      "replay forward and backward passes as CUDA graphs, for which the host takes next to no time; auto: "
+      "where the GPU would wait for the host otherwise");
 }
 
 void describe(Visitor& v, Cpu& o) {

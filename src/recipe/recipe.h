@@ -43,6 +43,7 @@ struct Logging {
 struct Cuda {
   std::optional<bool> channels_last;
   std::optional<bool> cudnn_benchmark;
+  std::optional<bool> graphs;
 };
 
 struct Cpu {

@@ -92,6 +92,12 @@ train::UpdateOptions update_options(const recipe::Recipe& recipe) {
   return options;
 }
 
+train::Graphs graphs(const recipe::Recipe& recipe) {
+  if (at::Device(recipe.device).is_cpu()) return train::Graphs::kOff;
+  if (!recipe.cuda.graphs) return train::Graphs::kAuto;
+  return *recipe.cuda.graphs ? train::Graphs::kOn : train::Graphs::kOff;
+}
+
 train::TrainOptions train_options(const recipe::Recipe& recipe) {
   train::TrainOptions options;
   options.device = at::Device(recipe.device);
@@ -106,6 +112,7 @@ train::TrainOptions train_options(const recipe::Recipe& recipe) {
   options.validation_micro_batch_size = recipe.validation.micro_batch_size.value_or(options.micro_batch_size);
   options.log_every = recipe.logging.log_every;
   options.warmup_steps = recipe.logging.warmup_steps;
+  options.graphs = graphs(recipe);
   return options;
 }
 
@@ -168,6 +175,7 @@ void report_inactive(Plan& plan, at::Device device) {
     keys.emplace_back("precision: tf32 (a CPU computes fp32)");
   if (device.is_cpu() && plan.recipe.cuda.channels_last) keys.emplace_back("cuda.channels_last");
   if (device.is_cpu() && plan.recipe.cuda.cudnn_benchmark) keys.emplace_back("cuda.cudnn_benchmark");
+  if (device.is_cpu() && plan.recipe.cuda.graphs) keys.emplace_back("cuda.graphs");
   if (!keys.empty()) plan.notices.push_back("inactive on the CPU: " + join(keys, ", "));
   if (!is_float16(plan.recipe.precision) && plan.recipe.loss_scale != recipe::LossScale())
     plan.notices.push_back("inactive: loss_scale (it belongs to fp16-mixed and fp16-true)");

@@ -24,8 +24,17 @@
 namespace gputrain::train {
 namespace {
 
-// How many windows the device may be behind the host: enough to keep it busy, few enough to stop soon.
-constexpr std::size_t kWindowsInFlight = 2;
+// How far the host may be ahead of the device: enough that it never waits between two log lines of short
+// steps, little enough to stop soon.
+constexpr double kSecondsAhead = 1;
+constexpr std::size_t kLeastWindowsAhead = 2;
+constexpr std::size_t kMostWindowsAhead = 64;
+
+// Windows before passes are captured: cuDNN and the allocator have settled by then.
+constexpr std::int64_t kWindowsBeforeCapture = 3;
+
+// Graphs pay where the host takes more than this of the time that the device takes.
+constexpr double kLaunchBound = 0.5;
 
 class Trainer {
  public:
@@ -42,6 +51,8 @@ class Trainer {
     device::PendingScalars values;
     device::Mark begin;
     device::Mark end;
+
+    bool is_done() const { return values.ready() && end.reached(); }
   };
 
   std::optional<StopReason> reached_limit(const data::Window& last) const;
@@ -49,13 +60,16 @@ class Trainer {
   at::Tensor run_window(const data::Window& window);
   Error out_of_memory(const char* where, const std::exception& error, const char* remedy) const;
   std::int64_t possible_steps() const;
-  LearningRates learning_rates() const;
+  const LearningRates& learning_rates();
   double learning_rate(std::int64_t applied) const;
   void run_micro_batch(const data::Window& window, std::size_t micro);
   void seed_micro_batch(const data::Window& window, std::size_t micro) const;
   StepRecord describe_window(const data::Window& window) const;
   void dispatch(StepRecord record, const data::Window& window, const at::Tensor& values, device::Mark begin);
   bool is_log_step(std::int64_t step) const;
+  std::size_t windows_ahead() const;
+  bool graphs_are_open() const;
+  void capture_passes(const data::Window& window);
   void deliver(std::size_t leave_in_flight);
   void deliver_one(Pending pending);
   bool take_outcome(Pending& pending);
@@ -94,6 +108,10 @@ class Trainer {
   std::optional<EvalRecord> best_;
   std::int64_t validated_at_ = -1;  // windows_ of the last validation
   std::int64_t skipped_in_a_row_ = 0;
+  LearningRates rates_;        // those handed over last
+  double window_seconds_ = 0;  // of the device for the last window delivered
+  double host_seconds_ = 0;    // of the host for the last window, without waiting for data
+  bool graphs_decided_ = false;
   Throughput throughput_;
   std::optional<StopReason> stopped_;
   RunSummary summary_;
@@ -156,7 +174,8 @@ void Trainer::train_window(const data::Window& window) {
     throw out_of_memory("step ", error, "micro_batch_size with more gradient_accumulation_steps");
   }
   // A trace shows the weights after this very window.
-  deliver(is_log_step(possible_steps()) || trace_ ? 0 : kWindowsInFlight);
+  deliver(is_log_step(possible_steps()) || trace_ || graphs_are_open() ? 0 : windows_ahead());
+  if (graphs_are_open() && windows_ >= kWindowsBeforeCapture) capture_passes(window);
   if (fault_at(FaultKind::kStop, {.step = windows_})) std::raise(SIGTERM);
 }
 
@@ -170,8 +189,10 @@ at::Tensor Trainer::run_window(const data::Window& window) {
   data_wait_ = 0;
   targets_ = 0;
   for (const auto& ids : window.micro_batches) targets_ += parts_.data.train->targets(ids);
+  const Stopwatch host;
   update_.begin(targets_, window.micro_batches.size());
   for (std::size_t micro = 0; micro < window.micro_batches.size(); ++micro) run_micro_batch(window, micro);
+  host_seconds_ = host.seconds() - data_wait_;
   if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "optimizer"})) throw std::bad_alloc();
   return update_.finish(learning_rates());
 }
@@ -185,12 +206,16 @@ double Trainer::learning_rate(std::int64_t applied) const {
   return parts_.optimizer.peak_lr() * parts_.schedule(applied);
 }
 
-LearningRates Trainer::learning_rates() const {
-  LearningRates rates{summary_.steps, {}};
-  for (std::int64_t applied = summary_.steps; applied <= possible_steps(); ++applied) {
-    rates.rates.push_back(learning_rate(applied));
+// Many at once, so that they are seldom sent to the device.
+const LearningRates& Trainer::learning_rates() {
+  const auto end = rates_.applied + static_cast<std::int64_t>(rates_.rates.size());
+  if (possible_steps() >= end) {
+    rates_ = {summary_.steps, {}};
+    for (std::size_t i = 0; i < kMostRates; ++i) {
+      rates_.rates.push_back(learning_rate(summary_.steps + static_cast<std::int64_t>(i)));
+    }
   }
-  return rates;
+  return rates_;
 }
 
 void Trainer::run_micro_batch(const data::Window& window, std::size_t micro) {
@@ -247,8 +272,44 @@ bool Trainer::is_log_step(std::int64_t step) const {
   return step == 1 || step % options_.log_every == 0 || step == total_steps_;
 }
 
+std::size_t Trainer::windows_ahead() const {
+  if (window_seconds_ <= 0) return kLeastWindowsAhead;
+  const double windows = std::min(kSecondsAhead / window_seconds_, static_cast<double>(kMostWindowsAhead));
+  return std::max(static_cast<std::size_t>(windows), kLeastWindowsAhead);
+}
+
+// Whether it is still to be decided if passes are captured. Until then each window begins on an idle device,
+// so that what the host takes for it can be measured.
+bool Trainer::graphs_are_open() const {
+  return options_.graphs != Graphs::kOff && !graphs_decided_;
+}
+
+void Trainer::capture_passes(const data::Window& window) {
+  const auto full = static_cast<std::size_t>(options_.gradient_accumulation_steps);
+  const bool is_full = window.samples() == options_.micro_batch_size * options_.gradient_accumulation_steps;
+  if (!is_full || stopped_) return;
+  graphs_decided_ = true;
+  if (options_.graphs == Graphs::kAuto && host_seconds_ < kLaunchBound * window_seconds_) return;
+  read_memory(/*with_driver=*/true);
+  try {
+    update_.capture(parts_.data.train->batch(window.micro_batches.front()), full);
+    meter_.count_graphs(update_.graph_bytes());
+    sink_.notice("cuda.graphs: from here on the passes are replayed as CUDA graphs");
+  } catch (const std::exception& error) {
+    const std::string reason = device::plain_text(error);
+    if (options_.graphs == Graphs::kOn) {
+      throw Error(ExitCode::kUsage,
+                  concat("cuda.graphs is true, but the passes of this model cannot be captured: ", reason,
+                         "; expected auto or false"));
+    }
+    sink_.notice("cuda.graphs: off, since the passes of this model cannot be captured: " + reason);
+  }
+  window_begin_ = clock_.record();
+}
+
 void Trainer::deliver(std::size_t leave_in_flight) {
-  while (pending_.size() > leave_in_flight && !stopped_) {
+  while (!pending_.empty() && !stopped_ &&
+         (pending_.size() > leave_in_flight || pending_.front().is_done())) {
     Pending oldest = std::move(pending_.front());
     pending_.pop_front();
     deliver_one(std::move(oldest));
@@ -259,6 +320,7 @@ void Trainer::deliver_one(Pending pending) {
   StepRecord& record = pending.record;
   const bool ends = take_outcome(pending);
   record.seconds = clock_.seconds_between(pending.begin, pending.end);
+  window_seconds_ = record.seconds;
   if (record.skipped) {
     skip(pending, ends);
   } else {

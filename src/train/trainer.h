@@ -17,6 +17,10 @@
 
 namespace gputrain::train {
 
+// Whether forward and backward passes are replayed as CUDA graphs. kAuto: on a GPU that would wait for the
+// host otherwise.
+enum class Graphs { kAuto, kOn, kOff };
+
 struct TrainOptions {
   at::Device device = at::kCPU;
   std::uint64_t seed = 0;
@@ -31,6 +35,7 @@ struct TrainOptions {
   std::int64_t validation_micro_batch_size = 1;
   std::int64_t log_every = 1;
   std::int64_t warmup_steps = 0;
+  Graphs graphs = Graphs::kOff;
 };
 
 // What is trained, and with what. The trainer borrows all of it and knows no kind.

@@ -4,15 +4,18 @@
 
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/maximum.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -21,6 +24,14 @@ namespace {
 
 optim::LossScale make_loss_scale(const std::optional<optim::LossScaleOptions>& options, at::Device device) {
   return options ? optim::LossScale(*options, device) : optim::LossScale(device);
+}
+
+// A copy in memory that the GPU reads by itself when `pinned`; it is kept until that is done.
+at::Tensor on_host(const std::vector<float>& values, bool pinned) {
+  at::Tensor copy = at::empty({static_cast<std::int64_t>(values.size())},
+                              at::TensorOptions(at::kFloat).pinned_memory(pinned));
+  std::copy(values.begin(), values.end(), copy.mutable_data_ptr<float>());
+  return copy;
 }
 
 }  // namespace
@@ -39,25 +50,104 @@ Update::Update(nn::Module& model, at::Tensor flat_buffers, const objectives::Obj
   skipped_in_a_row_ = at::zeros({}, scalar);
   stopped_ = at::zeros({}, scalar);
   applied_ = at::zeros({}, scalar);
+  share_ = at::ones({}, scalar);
+  rates_on_device_ = at::zeros({kMostRates}, scalar);
   if (flat_buffers_.defined()) buffers_before_ = at::empty_like(flat_buffers_);
 }
 
 void Update::begin(std::int64_t targets, std::size_t micro_batches) {
-  share_ = 1 / static_cast<double>(targets);
+  share_.fill_(1 / static_cast<double>(targets));
   sums_in_float32_ = options_.precision.weights && micro_batches > 1;
   losses_.clear();
-  for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
-  for (at::Tensor& sum : sums_) sum.reset();
+  forget_gradients();
   if (flat_buffers_.defined()) buffers_before_.copy_(flat_buffers_);
 }
 
+void Update::forget_gradients() {
+  for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+  for (at::Tensor& sum : sums_) sum.reset();
+  on_captured_gradients_ = false;
+}
+
 void Update::accumulate(const nn::Batch& batch) {
+  const bool poisoned = std::exchange(poison_, false);
+  const at::Tensor share = poisoned ? share_.clone() : at::Tensor();
+  if (poisoned) share_.fill_(std::numeric_limits<double>::quiet_NaN());
+  CapturedPass* captured = captured_pass(batch);
+  losses_.push_back(captured != nullptr ? replay(*captured, batch) : pass(batch));
+  if (poisoned) share_.copy_(share);
+}
+
+// Forward and backward. Returns the batch's share of the window's mean loss.
+at::Tensor Update::pass(const nn::Batch& batch) {
   const at::Tensor output = nn::forward(model_, batch.input, options_.precision);
-  at::Tensor loss = objective_.loss_sum(output, batch.target).mul(share_);
-  if (std::exchange(poison_, false)) loss = loss.mul(std::numeric_limits<double>::quiet_NaN());
-  losses_.push_back(loss.detach());
+  const at::Tensor loss = objective_.loss_sum(output, batch.target).mul(share_);
   (options_.loss_scale ? loss.mul(loss_scale_.value()) : loss).backward();
   if (sums_in_float32_) add_to_sums();
+  return loss.detach();
+}
+
+void Update::capture(const nn::Batch& like, std::size_t micro_batches) {
+  captured_.reset();
+  begin(1, micro_batches);
+  nn::Batch batch{at::empty_like(like.input), at::empty_like(like.target), like.sample_ids, like.targets};
+  batch.input.copy_(like.input);
+  batch.target.copy_(like.target);
+  CapturedPass first = capture_pass(batch, nullptr);
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
+  std::optional<CapturedPass> following;
+  if (micro_batches > 1) following = capture_pass(batch, &first.graph);
+  captured_ = std::make_unique<Captured>(
+      Captured{std::move(batch), std::move(first), std::move(following), std::move(gradients), sums_});
+  forget_gradients();
+}
+
+Update::CapturedPass Update::capture_pass(const nn::Batch& batch, const device::Graph* sharing) {
+  CapturedPass captured{device::Graph(batch.input.device(), sharing), {}};
+  try {
+    captured.graph.capture([&] { captured.loss = pass(batch); });
+  } catch (...) {
+    forget_gradients();
+    throw;
+  }
+  model_.count_passes(-1);  // it was recorded, not done
+  return captured;
+}
+
+// The graph of this pass, or nullptr when it has none.
+Update::CapturedPass* Update::captured_pass(const nn::Batch& batch) {
+  const auto alike = [](const at::Tensor& a, const at::Tensor& b) {
+    return a.sizes() == b.sizes() && a.strides() == b.strides() && a.scalar_type() == b.scalar_type();
+  };
+  if (!captured_ || !alike(batch.input, captured_->batch.input) ||
+      !alike(batch.target, captured_->batch.target)) {
+    return nullptr;
+  }
+  if (losses_.empty()) return &captured_->first;
+  return captured_->following && on_captured_gradients_ ? &*captured_->following : nullptr;
+}
+
+at::Tensor Update::replay(CapturedPass& captured, const nn::Batch& batch) {
+  const c10::AutoGradMode no_grad(false);
+  captured_->batch.input.copy_(batch.input);
+  captured_->batch.target.copy_(batch.target);
+  if (losses_.empty()) {
+    for (std::size_t i = 0; i < parameters_.size(); ++i) {
+      parameters_[i].mutable_grad() = captured_->gradients[i];
+    }
+    sums_ = captured_->sums;
+    on_captured_gradients_ = true;
+  }
+  captured.graph.replay();
+  model_.count_passes(1);
+  return captured.loss.clone();
+}
+
+std::int64_t Update::graph_bytes() const {
+  if (!captured_) return 0;
+  const std::int64_t first = captured_->first.graph.temporary_bytes();
+  return captured_->following ? std::max(first, captured_->following->graph.temporary_bytes()) : first;
 }
 
 // 16-bit sums over micro-batches would lose what one of them adds.
@@ -130,14 +220,15 @@ at::Tensor Update::decide(const at::Tensor& losses, const at::Tensor& norm, cons
   return refused.logical_not().to(at::kFloat);
 }
 
-at::Tensor Update::learning_rate(const LearningRates& rates) const {
-  at::Tensor lr = at::full({}, rates.rates.front(), applied_.options());
-  for (std::size_t i = 1; i < rates.rates.size(); ++i) {
-    const at::Tensor is_later =
-        applied_.ge(static_cast<double>(rates.applied + static_cast<std::int64_t>(i)));
-    lr = at::where(is_later, at::full({}, rates.rates[i], lr.options()), lr);
+at::Tensor Update::learning_rate(const LearningRates& rates) {
+  if (!(rates == rates_)) {
+    std::vector<float> values(kMostRates, static_cast<float>(rates.rates.back()));
+    std::copy(rates.rates.begin(), rates.rates.end(), values.begin());
+    rates_on_device_.copy_(on_host(values, rates_on_device_.is_cuda()), /*non_blocking=*/true);
+    rates_ = rates;
   }
-  return lr;
+  const at::Tensor which = applied_.sub(static_cast<double>(rates.applied)).clamp(0, kMostRates - 1);
+  return rates_on_device_.index_select(0, which.to(at::kLong).reshape({1})).reshape({});
 }
 
 // Source: Pascanu et al. 2013; the epsilon is PyTorch's.

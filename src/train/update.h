@@ -1,5 +1,6 @@
 #pragma once
 
+#include "device/graph.h"
 #include "nn/batch.h"
 #include "nn/precision.h"
 #include "objectives/objective.h"
@@ -9,6 +10,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -29,8 +31,11 @@ struct UpdateOptions {
 // host does not know yet how many of the last windows were applied; the device does, and takes its own.
 struct LearningRates {
   std::int64_t applied = 0;
-  std::vector<double> rates;  // at least one
+  std::vector<double> rates;  // at least one, at most kMostRates
+
+  bool operator==(const LearningRates&) const = default;
 };
+inline constexpr std::size_t kMostRates = 1024;
 
 // What finish() returns behind the micro-batches' shares of the loss.
 enum class Outcome { kGradNorm, kApplied, kLossScale, kStopped };
@@ -49,7 +54,16 @@ class Update {
   // Forward and backward of one micro-batch. Its share of the window's mean loss stays on the device.
   void accumulate(const nn::Batch& batch);
 
-  // Multiplies the last micro-batch's loss by NaN before its backward pass: for tests, by fault injection.
+  // From now on the passes of batches that look like this one (shapes, types, order of memory) are replayed
+  // as graphs of the GPU. Changes no result. Call it between windows, after some that were like those to
+  // come; `micro_batches`: of a full window. Throws as device::Graph::capture does, and goes on without
+  // graphs then.
+  void capture(const nn::Batch& like, std::size_t micro_batches);
+
+  // What a replayed pass takes while it runs, which the allocator does not count; 0 without graphs.
+  std::int64_t graph_bytes() const;
+
+  // Multiplies the next micro-batch's loss by NaN before its backward pass: for tests, by fault injection.
   void poison_next() { poison_ = true; }
 
   // In this order: unscaling, finite check, clipping, optimizer, loss scale. Returns, on the device, float32
@@ -63,9 +77,29 @@ class Update {
   const at::Tensor& applied() const { return applied_; }
 
  private:
+  // A pass as a graph, and the loss that it writes.
+  struct CapturedPass {
+    device::Graph graph;
+    at::Tensor loss;
+  };
+  // Graphs know addresses: of the batch, and of the gradients that the window's first pass makes anew and the
+  // following ones add to.
+  struct Captured {
+    nn::Batch batch;
+    CapturedPass first;
+    std::optional<CapturedPass> following;
+    std::vector<at::Tensor> gradients;  // like parameters_
+    std::vector<at::Tensor> sums;       // like sums_
+  };
+
+  at::Tensor pass(const nn::Batch& batch);
+  CapturedPass capture_pass(const nn::Batch& batch, const device::Graph* sharing);
+  CapturedPass* captured_pass(const nn::Batch& batch);
+  at::Tensor replay(CapturedPass& captured, const nn::Batch& batch);
+  void forget_gradients();
   void add_to_sums();
   std::vector<at::Tensor> gradients() const;
-  at::Tensor learning_rate(const LearningRates& rates) const;
+  at::Tensor learning_rate(const LearningRates& rates);
   at::Tensor decide(const at::Tensor& losses, const at::Tensor& norm, const at::Tensor& scale);
   at::Tensor clipping_factor(const at::Tensor& norm) const;
   void clip_values(std::vector<at::Tensor>& gradients, const at::Tensor& scale) const;
@@ -84,9 +118,13 @@ class Update {
   at::Tensor skipped_in_a_row_;  // float32, 0-d
   at::Tensor stopped_;           // float32, 0-d: 1 from when nothing changes any more
   at::Tensor applied_;
+  at::Tensor share_;                // of a target in the window's loss: 1 / targets; float32, 0-d
   std::vector<at::Tensor> losses_;  // of this window so far, 0-d
-  double share_ = 1;                // 1 / targets of the window
-  bool sums_in_float32_ = false;    // in this window
+  LearningRates rates_;             // as they are on the device
+  at::Tensor rates_on_device_;      // float32 [kMostRates]; the last one repeated
+  std::unique_ptr<Captured> captured_;
+  bool on_captured_gradients_ = false;  // this window so far
+  bool sums_in_float32_ = false;        // in this window
   bool poison_ = false;
 };
 

@@ -71,6 +71,18 @@ void set_reserved(Simulated& numbers, std::int64_t now, std::int64_t peak) {
 
 }  // namespace
 
+TEST_CASE("meter: memory of graphs in use at times counts in the peak of what is allocated", "[device]") {
+  Simulated numbers;
+  numbers.counts = {100 * kMiB, 130 * kMiB, 300 * kMiB, 300 * kMiB};
+  MemoryMeter meter(std::make_unique<SimulatedSource>(numbers));
+  meter.count_graphs(50 * kMiB);
+  numbers.counts.allocated_peak = 130 * kMiB;
+  CHECK(meter.read().allocated_peak == 150 * kMiB);
+  CHECK(meter.read().allocated == 100 * kMiB);
+  numbers.counts.allocated_peak = 170 * kMiB;  // work beside the graphs
+  CHECK(meter.read().allocated_peak == 170 * kMiB);
+}
+
 TEST_CASE("memory: the peak of device is the peak of reserved plus what is held beside it", "[device]") {
   Simulated numbers;
   numbers.process = 700 * kMiB;

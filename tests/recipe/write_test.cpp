@@ -123,6 +123,7 @@ logging:
 cuda:
   channels_last: auto
   cudnn_benchmark: auto
+  graphs: auto
 cpu:
   threads: auto
 )");

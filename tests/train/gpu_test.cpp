@@ -10,6 +10,7 @@
 #include "train/trace.h"
 #include "train/update.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/randn.h>
@@ -247,6 +248,40 @@ TEST_CASE("update on the GPU: a window with a NaN changes nothing, then and late
     CHECK(parameters() == parameters_before);
     CHECK(buffers() == buffers_before);
   }
+}
+
+// 18 samples and windows of 8: 8, 8, 2 (a short micro-batch, which no graph fits), over and over. With a rate
+// that falls with each step and a scale that grows, which a graph must not remember.
+TEST_CASE("trainer on the GPU: passes replayed as graphs give the bits of passes made one by one",
+          "[train][gpu]") {
+  if (!test::has_gpu()) GPUTRAIN_SKIP("no GPU");
+  start_gpu();
+  struct Case {
+    nn::Precision precision;
+    bool is_scaled;
+  };
+  const Case tried = GENERATE(Case{{}, false}, Case{{at::kHalf, std::nullopt}, true},
+                              Case{{std::nullopt, at::kBFloat16}, false});
+  const std::int64_t accumulation = GENERATE(1, 2);
+  const auto trained = [&](Graphs graphs) {
+    Setup setup(kGpu, "resnet18", {{"stem", "small"}}, {3, 16, 16}, 18);
+    setup.flat_buffers = setup.model->to(kGpu, true, tried.precision.weights.value_or(at::kFloat));
+    setup.use_optimizer("adamw");
+    setup.schedule = [](std::int64_t applied) { return 1 / (1.0 + static_cast<double>(applied)); };
+    setup.options.gradient_accumulation_steps = accumulation;
+    setup.options.update.precision = tried.precision;
+    setup.options.update.max_grad_norm = 1;
+    if (tried.is_scaled) setup.options.update.loss_scale = optim::LossScaleOptions{.growth_interval = 2};
+    setup.options.epochs = 4;
+    setup.options.graphs = graphs;
+    at::globalContext().setDeterministicCuDNN(true);
+    setup.train();
+    return std::make_pair(hash_tensors(setup.model->named_parameters()),
+                          hash_tensors(setup.model->named_buffers()));
+  };
+  const auto one_by_one = trained(Graphs::kOff);
+  REQUIRE(trained(Graphs::kOff) == one_by_one);
+  CHECK(trained(Graphs::kOn) == one_by_one);
 }
 
 // Plain gradient descent, so that the change is the learning rate times the clipped gradient.

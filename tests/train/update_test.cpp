@@ -101,6 +101,23 @@ TEST_CASE("update: a window's gradient is the sum over its targets divided by th
   CHECK(bench.weight() == Approx(1));  // 0 - 0.5 * -2
 }
 
+TEST_CASE("update: rates far beyond those handed over last repeat the last one", "[train]") {
+  Bench bench({});
+  bench.window({1}, {0, {1, 0.5}});  // 0 + 1 * 1
+  bench.window({0}, {0, {1, 0.5}});  // 1 - 0.5 * 1
+  bench.window({0}, {0, {1, 0.5}});  // 0.5 - 0.5 * 0.5
+  bench.window({0}, {3, {0.25}});    // 0.25 - 0.25 * 0.25
+  CHECK(bench.weight() == Approx(0.1875));
+}
+
+TEST_CASE("update: where passes cannot be captured, it goes on without graphs", "[train]") {
+  Bench bench({});
+  CHECK_THROWS(bench.update->capture(batch(0, 1), 2));
+  CHECK(bench.update->graph_bytes() == 0);
+  CHECK(bench.window({3}, {0, {0.5}}).norm == Approx(3));
+  CHECK(bench.weight() == Approx(1.5));
+}
+
 TEST_CASE("update: a loss scale changes neither the norm nor the update, clipped or not", "[train]") {
   for (const bool clipped : {false, true}) {
     for (const double scale : {1.0, 1024.0, 65536.0}) {

@@ -1,0 +1,84 @@
+// CUDAGraph's header includes the whole Tensor.h; only this file sees it.
+#undef TORCH_ASSERT_ONLY_METHOD_OPERATORS
+#include "device/graph.h"
+
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+
+namespace gputrain::device {
+namespace {
+
+namespace allocator = c10::cuda::CUDACachingAllocator;
+
+// Memory is used again on the stream alone that it was first used on.
+struct GraphMemory {
+  c10::MempoolId_t pool;
+  c10::cuda::CUDAStream stream;
+};
+
+GraphMemory new_memory(c10::Device device) {
+  return {at::cuda::graph_pool_handle(),
+          c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index())};
+}
+
+const c10::CachingAllocator::Stat& allocated_bytes(const c10::CachingDeviceAllocator::DeviceStats& stats) {
+  return stats.allocated_bytes[static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
+}
+
+}  // namespace
+
+struct GraphParts {
+  c10::Device device;
+  GraphMemory memory;
+  at::cuda::CUDAGraph graph{};
+  std::int64_t temporary_bytes = 0;
+
+  // The recording is over, whatever state it was in.
+  void abandon() noexcept {
+    try {
+      graph.capture_end();
+    } catch (const std::exception&) {
+      // What went wrong in the recording is on its way already.
+    }
+    static_cast<void>(cudaGetLastError());
+  }
+};
+
+Graph::Graph(c10::Device device, const Graph* sharing)
+    : parts_(new GraphParts{device, sharing != nullptr ? sharing->parts_->memory : new_memory(device)}) {}
+Graph::~Graph() = default;
+Graph::Graph(Graph&&) noexcept = default;
+Graph& Graph::operator=(Graph&&) noexcept = default;
+
+void Graph::capture(const std::function<void()>& work) {
+  GraphParts& parts = *parts_;
+  const c10::DeviceIndex index = parts.device.index();
+  const c10::cuda::CUDAGuard device(index);
+  c10::cuda::device_synchronize();
+  allocator::emptyCache();
+  allocator::resetPeakStats(index);
+  {
+    const c10::cuda::CUDAStreamGuard stream(parts.memory.stream);
+    parts.graph.capture_begin(parts.memory.pool);
+    try {
+      work();
+    } catch (...) {
+      parts.abandon();
+      throw;
+    }
+    parts.graph.capture_end();
+  }
+  const c10::CachingAllocator::Stat held = allocated_bytes(allocator::getDeviceStats(index));
+  parts.temporary_bytes = held.peak - held.current;
+}
+
+void Graph::replay() {
+  parts_->graph.replay();
+}
+
+std::int64_t Graph::temporary_bytes() const {
+  return parts_->temporary_bytes;
+}
+
+}  // namespace gputrain::device
