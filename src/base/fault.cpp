@@ -22,6 +22,7 @@ struct FaultForm {
 const std::vector<FaultForm>& forms() {
   static const std::vector<FaultForm> all = {
       {"nan", FaultKind::kNan, {"step", "micro"}, {}},
+      {"load", FaultKind::kLoad, {"item", "phase"}, {"training", "validation"}},
       {"oom", FaultKind::kOutOfMemory, {"step", "phase"}, {"forward", "backward", "optimizer", "validation"}},
       {"sleep", FaultKind::kSleep, {"step", "phase", "ms"}, {"step", "validation", "save"}},
       {"stop", FaultKind::kStop, {"step"}, {}},
@@ -69,6 +70,7 @@ bool set_field(Fault& fault, const FaultForm& form, std::string_view setting) {
   if (!count) return false;
   if (key == "step") fault.step = count;
   if (key == "micro") fault.micro = count;
+  if (key == "item") fault.item = count;
   if (key == "ms") fault.milliseconds = *count;
   return true;
 }
@@ -128,7 +130,7 @@ Parsed<std::vector<Fault>> parse_faults(std::string_view text) {
 
 bool strikes(const Fault& fault, FaultKind kind, const FaultPlace& place) {
   return fault.kind == kind && (!fault.step || fault.step == place.step) &&
-         (!fault.micro || fault.micro == place.micro) &&
+         (!fault.micro || fault.micro == place.micro) && (!fault.item || fault.item == place.item) &&
          (fault.phase.empty() || fault.phase == place.phase) &&
          (fault.file.empty() || fault.file == place.file);
 }
@@ -141,6 +143,10 @@ const Fault* fault_at(FaultKind kind, const FaultPlace& place) {
   const auto found =
       std::find_if(faults().begin(), faults().end(), [&](const Fault& f) { return strikes(f, kind, place); });
   return found == faults().end() ? nullptr : &*found;
+}
+
+bool asks_for(FaultKind kind) {
+  return std::any_of(faults().begin(), faults().end(), [&](const Fault& f) { return f.kind == kind; });
 }
 
 void sleep_if_asked(const FaultPlace& place) {

@@ -1,6 +1,7 @@
 #include "run/assemble.h"
 
 #include "base/text.h"
+#include "data/faulty_split.h"
 #include "data/order.h"
 #include "device/device.h"
 #include "device/memory.h"
@@ -136,6 +137,8 @@ void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
       plan.data.build && attempt([&] {
         made.data =
             plan.data.build({.device = options.device, .seed = options.seed, .channels_last = channels_last});
+        made.data.train = data::with_faults(std::move(made.data.train), "training");
+        made.data.validation = data::with_faults(std::move(made.data.validation), "validation");
       });
   if (has_data && plan.model.build) {
     attempt([&] {

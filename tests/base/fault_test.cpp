@@ -33,6 +33,13 @@ TEST_CASE("fault: a place that is not named means every place", "[base]") {
   CHECK(strikes(parsed("stop"), FaultKind::kStop, {.step = 5}));
 }
 
+TEST_CASE("fault: a sample is named by its number and its split", "[base]") {
+  const Fault fault = parsed("load@item=7,phase=training");
+  CHECK(strikes(fault, FaultKind::kLoad, {.item = 7, .phase = "training"}));
+  CHECK(!strikes(fault, FaultKind::kLoad, {.item = 7, .phase = "validation"}));
+  CHECK(!strikes(fault, FaultKind::kLoad, {.item = 6, .phase = "training"}));
+}
+
 TEST_CASE("fault: several are separated by semicolons", "[base]") {
   const auto faults = parse_faults("sleep@phase=save,ms=200;disk_full@file=model.safetensors");
   REQUIRE(faults.value);
@@ -50,6 +57,7 @@ TEST_CASE("fault: what cannot be read is refused with the forms that can", "[bas
   }
   CHECK(parse_faults("nam@step=1").error ==
         "cannot read nam@step=1; expected nan@step=,micro=; "
+        "load@item=,phase= (phase: training or validation); "
         "oom@step=,phase= (phase: forward, backward, optimizer or validation); "
         "sleep@step=,phase=,ms= (phase: step, validation or save); stop@step=; short_write@file=; "
         "disk_full@file=");

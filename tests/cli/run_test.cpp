@@ -299,6 +299,22 @@ TEST_CASE("run: out of memory in a validation is told as such", "[cli]") {
   CHECK_THAT(outcome.err, ContainsSubstring("A smaller validation.micro_batch_size needs less memory"));
 }
 
+TEST_CASE(
+    "run: a sample that cannot be read in mid-run ends it as an error of the data, and weights are kept",
+    "[cli]") {
+  for (const std::string split : {"training", "validation"}) {
+    CAPTURE(split);
+    Workshop shop;
+    shop.gputrain.set("GPUTRAIN_FAULT=load@item=1,phase=" + split);
+    const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
+    CHECK(outcome.exit_code == 3);
+    const std::string expected = "sample 1 of the " + split + " data: cannot be read";
+    CHECK_THAT(outcome.err, ContainsSubstring("gputrain: " + expected));
+    CHECK_THAT(shop.read("runs/points/train.log"), ContainsSubstring("failed: " + expected));
+    if (split == "validation") CHECK(shop.exists("runs/points/model.safetensors"));
+  }
+}
+
 TEST_CASE("run: a folder whose recipe cannot be read is refused, naming --restart", "[cli]") {
   const Workshop shop;
   REQUIRE(shop.gputrain({"run", "recipe.yaml"}).exit_code == 0);
