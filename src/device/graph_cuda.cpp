@@ -2,6 +2,7 @@
 #undef TORCH_ASSERT_ONLY_METHOD_OPERATORS
 #include "device/graph.h"
 
+#include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -31,6 +32,7 @@ const c10::CachingAllocator::Stat& allocated_bytes(const c10::CachingDeviceAlloc
 struct GraphParts {
   c10::Device device;
   GraphMemory memory;
+  bool shares_memory;
   at::cuda::CUDAGraph graph{};
   std::int64_t temporary_bytes = 0;
 
@@ -46,7 +48,8 @@ struct GraphParts {
 };
 
 Graph::Graph(c10::Device device, const Graph* sharing)
-    : parts_(new GraphParts{device, sharing != nullptr ? sharing->parts_->memory : new_memory(device)}) {}
+    : parts_(new GraphParts{device, sharing != nullptr ? sharing->parts_->memory : new_memory(device),
+                            sharing != nullptr}) {}
 Graph::~Graph() = default;
 Graph::Graph(Graph&&) noexcept = default;
 Graph& Graph::operator=(Graph&&) noexcept = default;
@@ -56,6 +59,9 @@ void Graph::capture(const std::function<void()>& work) {
   const c10::DeviceIndex index = parts.device.index();
   const c10::cuda::CUDAGuard device(index);
   c10::cuda::device_synchronize();
+  // cuBLAS keeps a workspace for each stream; that of the stream before comes back where it is used again.
+  // Graphs that share memory share the stream, and so the workspace that is recorded.
+  if (!parts.shares_memory) at::cuda::clearCublasWorkspaces();
   allocator::emptyCache();
   allocator::resetPeakStats(index);
   {

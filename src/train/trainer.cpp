@@ -20,6 +20,7 @@
 #include <csignal>
 #include <deque>
 #include <new>
+#include <utility>
 
 namespace gputrain::train {
 namespace {
@@ -221,7 +222,7 @@ const LearningRates& Trainer::learning_rates() {
 void Trainer::run_micro_batch(const data::Window& window, std::size_t micro) {
   const auto micro_number = static_cast<std::int64_t>(micro);
   Stopwatch waiting;
-  const nn::Batch batch = parts_.data.train->batch(window.micro_batches[micro]);
+  nn::Batch batch = parts_.data.train->batch(window.micro_batches[micro]);
   data_wait_ += waiting.seconds();
   if (trace_) trace_->micro_batch(window, windows_, micro, batch);
   if (fault_at(FaultKind::kNan, {.step = windows_, .micro = micro_number})) update_.poison_next();
@@ -231,7 +232,7 @@ void Trainer::run_micro_batch(const data::Window& window, std::size_t micro) {
     }
   }
   seed_micro_batch(window, micro);
-  update_.accumulate(batch);
+  update_.accumulate(std::move(batch));
 }
 
 // Dropout's masks depend on the position in the data alone.

@@ -69,12 +69,12 @@ void Update::forget_gradients() {
   on_captured_gradients_ = false;
 }
 
-void Update::accumulate(const nn::Batch& batch) {
+void Update::accumulate(nn::Batch batch) {
   const bool poisoned = std::exchange(poison_, false);
   const at::Tensor share = poisoned ? share_.clone() : at::Tensor();
   if (poisoned) share_.fill_(std::numeric_limits<double>::quiet_NaN());
   CapturedPass* captured = captured_pass(batch);
-  losses_.push_back(captured != nullptr ? replay(*captured, batch) : pass(batch));
+  losses_.push_back(captured != nullptr ? replay(*captured, std::move(batch)) : pass(batch));
   if (poisoned) share_.copy_(share);
 }
 
@@ -87,12 +87,12 @@ at::Tensor Update::pass(const nn::Batch& batch) {
   return loss.detach();
 }
 
-void Update::capture(const nn::Batch& like, std::size_t micro_batches) {
+void Update::capture(nn::Batch like, std::size_t micro_batches) {
   captured_.reset();
   begin(1, micro_batches);
-  nn::Batch batch{at::empty_like(like.input), at::empty_like(like.target), like.sample_ids, like.targets};
-  batch.input.copy_(like.input);
-  batch.target.copy_(like.target);
+  // Copies: a data set may show the same memory again.
+  nn::Batch batch{like.input.clone(), like.target.clone(), std::move(like.sample_ids), like.targets};
+  like = {};
   CapturedPass first = capture_pass(batch, nullptr);
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& parameter : parameters_) gradients.push_back(parameter.grad());
@@ -128,10 +128,11 @@ Update::CapturedPass* Update::captured_pass(const nn::Batch& batch) {
   return captured_->following && on_captured_gradients_ ? &*captured_->following : nullptr;
 }
 
-at::Tensor Update::replay(CapturedPass& captured, const nn::Batch& batch) {
+at::Tensor Update::replay(CapturedPass& captured, nn::Batch batch) {
   const c10::AutoGradMode no_grad(false);
   captured_->batch.input.copy_(batch.input);
   captured_->batch.target.copy_(batch.target);
+  batch = {};
   if (losses_.empty()) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       parameters_[i].mutable_grad() = captured_->gradients[i];

@@ -51,14 +51,15 @@ class Update {
   // Starts a window of so many micro-batches; `targets` are those of all of them, at least 1.
   void begin(std::int64_t targets, std::size_t micro_batches);
 
-  // Forward and backward of one micro-batch. Its share of the window's mean loss stays on the device.
-  void accumulate(const nn::Batch& batch);
+  // Forward and backward of one micro-batch. Its share of the window's mean loss stays on the device. The
+  // batch is given up as soon as it is not needed any more.
+  void accumulate(nn::Batch batch);
 
   // From now on the passes of batches that look like this one (shapes, types, order of memory) are replayed
   // as graphs of the GPU. Changes no result. Call it between windows, after some that were like those to
   // come; `micro_batches`: of a full window. Throws as device::Graph::capture does, and goes on without
   // graphs then.
-  void capture(const nn::Batch& like, std::size_t micro_batches);
+  void capture(nn::Batch like, std::size_t micro_batches);
 
   // What a replayed pass takes while it runs, which the allocator does not count; 0 without graphs.
   std::int64_t graph_bytes() const;
@@ -95,7 +96,7 @@ class Update {
   at::Tensor pass(const nn::Batch& batch);
   CapturedPass capture_pass(const nn::Batch& batch, const device::Graph* sharing);
   CapturedPass* captured_pass(const nn::Batch& batch);
-  at::Tensor replay(CapturedPass& captured, const nn::Batch& batch);
+  at::Tensor replay(CapturedPass& captured, nn::Batch batch);
   void forget_gradients();
   void add_to_sums();
   std::vector<at::Tensor> gradients() const;
