@@ -127,17 +127,17 @@ class Learner:
         self.dtype = TYPES.get(job["precision"].split("-")[0])
         self.true = job["precision"].endswith("-true")
         self.model = model.to(job["device"], memory_format=torch.channels_last)
-        self.masters = [p.detach().clone().requires_grad_() for p in self.model.parameters()]
         if self.true:
-            self.model.to(self.dtype)
             for module in self.model.modules():
-                if isinstance(module, nn.BatchNorm2d):
-                    module.float()
+                if not isinstance(module, nn.BatchNorm2d):
+                    for parameter in module.parameters(recurse=False):
+                        parameter.data = parameter.data.to(self.dtype)
+        # Of weights that were rounded, as gputrain's are.
+        self.masters = [p.detach().float().clone().requires_grad_() for p in self.model.parameters()]
         self.optimizer = torch.optim.SGD(self.masters, lr=job["lr"], momentum=job["momentum"],
                                          weight_decay=job["weight_decay"])
         self.scale = Scale(job["precision"])
         self.applied = 0
-        self.write_back()
 
     @torch.no_grad()
     def write_back(self) -> None:

@@ -272,6 +272,37 @@ TEST_CASE("run: how a batch is split over forward passes does not change what is
   }
 }
 
+// The most of a kind of memory over the log lines of these steps.
+std::int64_t most_memory(const std::vector<nlohmann::json>& steps, const std::string& kind, int after,
+                         int until) {
+  std::int64_t most = 0;
+  for (const nlohmann::json& step : steps) {
+    const int number = step.at("step");
+    if (number > after && number <= until) most = std::max<std::int64_t>(most, step.at(kind));
+  }
+  return most;
+}
+
+TEST_CASE("run: memory is flat over 2,000 steps with everything on", "[cli]") {
+  const Workshop shop;
+  const Outcome outcome = shop.gputrain(
+      {"run", source_path() + "/scripts/bench/memory_flat.yaml", "device=cpu", "output_dir=run"});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  const auto summary = nlohmann::json::parse(shop.read("run/summary.json"));
+  REQUIRE(summary.at("steps") == 2000);
+  REQUIRE(summary.at("skipped") > 10);
+  const auto steps = of_kind(json_lines(shop.read("run/metrics.jsonl")), "step");
+  for (const std::string kind : {"memory_allocated_bytes", "memory_allocated_peak_bytes"}) {
+    CAPTURE(kind);
+    CHECK(most_memory(steps, kind, 500, 2000) == most_memory(steps, kind, 0, 500));
+  }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // these keep memory of their own
+  const std::string resident = "memory_device_bytes";
+  CHECK(most_memory(steps, resident, 500, 2000) - most_memory(steps, resident, 0, 500) < (2 << 20));
+#endif
+}
+
 TEST_CASE("run: a log's reader that goes away does not end the run", "[cli]") {
   const Workshop shop;
   const Outcome outcome = shop.gputrain.with_closed_stderr()({"run", "recipe.yaml"});
