@@ -58,6 +58,14 @@ at::Tensor new_state(const at::Tensor& parameter) {
   return at::zeros_like(parameter, parameter.options().dtype(at::kFloat).requires_grad(false));
 }
 
+kernels::OptimizerTensor gradient_memory(const at::Tensor& gradient) {
+  kernels::OptimizerTensor memory;
+  memory.gradient = gradient.data_ptr();
+  memory.gradient_type = element_of(gradient);
+  memory.count = gradient.numel();
+  return memory;
+}
+
 FusedStep::FusedStep(const OptimizerContext& context, std::vector<ParameterSetting> settings,
                      Rounding rounding, std::vector<std::string> states)
     : settings_(std::move(settings)),
@@ -78,17 +86,14 @@ FusedStep::FusedStep(const OptimizerContext& context, std::vector<ParameterSetti
 
 kernels::OptimizerTensor FusedStep::memory_of(std::size_t index, const at::Tensor& gradient) const {
   const at::Tensor& parameter = parameters_[index].second;
-  kernels::OptimizerTensor memory;
+  kernels::OptimizerTensor memory =
+      gradient.defined() ? gradient_memory(gradient) : kernels::OptimizerTensor();
   if (element_of(parameter) == kernels::Element::kFloat32) {
     memory.weight = parameter.data_ptr<float>();
   } else {
     memory.low = parameter.data_ptr();
     memory.low_type = element_of(parameter);
     if (masters_[index].defined()) memory.weight = masters_[index].data_ptr<float>();
-  }
-  if (gradient.defined()) {
-    memory.gradient = gradient.data_ptr();
-    memory.gradient_type = element_of(gradient);
   }
   if (!states_.empty()) memory.state1 = states_[0][index].data_ptr<float>();
   if (states_.size() > 1) memory.state2 = states_[1][index].data_ptr<float>();

@@ -20,6 +20,9 @@ std::vector<ParameterSetting> settings_of(const OptimizerContext& context, const
 // Zeros of float32 for a parameter's state, in the parameter's order of memory.
 at::Tensor new_state(const at::Tensor& parameter);
 
+// What a kernel needs to know of a gradient, or of other values that stand where one is expected.
+kernels::OptimizerTensor gradient_memory(const at::Tensor& gradient);
+
 // Weights and states as the kernels update them, all parameters in a few launches. Of 16-bit parameters it
 // keeps float32 masters unless they are rounded at random.
 class FusedStep {

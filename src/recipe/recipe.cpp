@@ -13,6 +13,12 @@ void describe(Visitor& v, Validation& o) {
             "samples per forward pass; auto: as in training");
 }
 
+void describe(Visitor& v, Ema& o) {
+  v.number("decay", o.decay, Range{.min = 0, .max = 1, .max_open = true}, "per step",
+           "share of the average that an update leaves as it is; 0: nothing is averaged");
+  v.boolean("warmup", o.warmup, "begin with less: the decay of update t is at most (1 + t) / (10 + t)");
+}
+
 void describe(Visitor& v, LossScale& o) {
   constexpr double kLargest = 1e12;
   v.limit("fixed", o.fixed, Range{0, kLargest, true}, "", "this scale, whatever happens; ~: it adapts");
@@ -96,6 +102,9 @@ void describe(Visitor& v, Recipe& o) {
   v.section(
       "loss_scale", "what losses are multiplied by, so that small gradients do not vanish; fp16 alone",
       [&](Visitor& s) { describe(s, o.loss_scale); }, "fixed");
+  v.section(
+      "ema", "moving averages of weights and running statistics, evaluated and saved beside them",
+      [&](Visitor& s) { describe(s, o.ema); }, "decay");
   v.one_of("on_nonfinite", o.on_nonfinite, {"skip", "stop"},
            "what a loss or gradient that is not finite does: leave out its update, or end the run");
   v.integer("max_skipped", o.max_skipped, Range{1, kMostSteps}, "updates",

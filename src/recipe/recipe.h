@@ -25,6 +25,11 @@ struct LossScale {
   bool operator==(const LossScale&) const = default;
 };
 
+struct Ema {
+  double decay = 0;  // 0: nothing is averaged
+  bool warmup = false;
+};
+
 struct Validation {
   Interval every{1, Interval::Unit::kEpochs};
   std::optional<std::int64_t> micro_batch_size;  // absent: as in training
@@ -73,6 +78,7 @@ struct Recipe {
   std::optional<double> max_grad_norm;
   std::optional<double> max_grad_value;
   LossScale loss_scale;
+  Ema ema;
   OnNonFinite on_nonfinite = OnNonFinite::kSkip;
   std::int64_t max_skipped = 50;
   Validation validation;

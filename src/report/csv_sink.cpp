@@ -81,6 +81,7 @@ Row row_of(const train::EvalRecord& record) {
           {"best", cell(record.best)},
           {"best_step", cell(record.best_step)},
           {"seconds", cell(record.seconds)}};
+  if (record.ema_loss) row.emplace_back("ema_loss", cell(record.ema_loss));
   add_metrics(row, record.metrics);
   return row;
 }

@@ -99,6 +99,7 @@ Json to_json(const train::EvalRecord& record) {
   put(object, "epoch", record.epoch);
   object["samples"] = record.samples;
   put(object, "loss", record.loss);
+  put(object, "ema_loss", record.ema_loss);
   object["metrics"] = metrics_object(record.metrics);
   object["best_metric"] = record.best_metric;
   put(object, "best", record.best);

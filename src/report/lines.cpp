@@ -19,6 +19,7 @@ std::string gib(std::int64_t bytes) {
 
 std::string result_text(const train::EvalRecord& record) {
   std::string text = "loss " + loss_text(record.loss);
+  if (record.ema_loss) text += " | ema_loss " + loss_text(*record.ema_loss);
   for (const train::Metric& metric : record.metrics) {
     text += concat(" | ", metric.name, " ", percent_text(metric.value, 1));
   }

@@ -91,6 +91,7 @@ class TensorboardSink : public train::Sink {
   void eval(const train::EvalRecord& record) override {
     Scalars scalars;
     scalars.add("validation/loss", record.loss);
+    scalars.add("validation/ema_loss", record.ema_loss);
     scalars.add("validation/", record.metrics);
     write(record.step, scalars);
   }

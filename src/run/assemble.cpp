@@ -157,6 +157,11 @@ void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
           {made.model ? made.model->named_parameters() : nn::NamedTensors(), options.seed});
     });
   }
+  if (made.model && made.optimizer && plan.recipe.ema.decay > 0) {
+    made.ema = std::make_unique<optim::Ema>(made.model->named_parameters(), made.model->named_buffers(),
+                                            *made.optimizer,
+                                            optim::EmaOptions{plan.recipe.ema.decay, plan.recipe.ema.warmup});
+  }
   const bool ends = options.epochs || options.max_steps || options.max_seconds;
   if (plan.schedule.build && ends) {
     const std::int64_t samples = has_data ? made.data.train->size() : 1;
@@ -181,7 +186,9 @@ void report_inactive(Plan& plan, at::Device device) {
   if (device.is_cpu() && plan.recipe.cuda.graphs) keys.emplace_back("cuda.graphs");
   if (!keys.empty()) plan.notices.push_back("inactive on the CPU: " + join(keys, ", "));
   if (!is_float16(plan.recipe.precision) && plan.recipe.loss_scale != recipe::LossScale())
-    plan.notices.push_back("inactive: loss_scale (it belongs to fp16-mixed and fp16-true)");
+    plan.notices.emplace_back("inactive: loss_scale (it belongs to fp16-mixed and fp16-true)");
+  if (plan.recipe.ema.warmup && plan.recipe.ema.decay == 0)
+    plan.notices.emplace_back("inactive: ema.warmup (ema.decay is 0)");
 }
 
 bool is_bfloat16(recipe::Precision precision) {
@@ -220,7 +227,7 @@ void report_odd_schedule(const train::TrainOptions& options, const optim::Schedu
                              " steps; see lr_scheduler.warmup_steps"));
   }
   if (*total_steps > 1 && schedule(*total_steps - 1) == 0) {
-    notices.push_back("the learning rate is 0 before the run ends; see lr_scheduler.total_steps");
+    notices.emplace_back("the learning rate is 0 before the run ends; see lr_scheduler.total_steps");
   }
 }
 
@@ -241,15 +248,7 @@ train::RunInfo run_info(const recipe::Recipe& recipe, const Assembly& made) {
 }  // namespace
 
 train::TrainParts Assembly::parts() {
-  return {*model, flat_buffers, data, *objective, *optimizer, schedule};
-}
-
-std::int64_t weights_bytes(const nn::Module& model) {
-  std::int64_t bytes = 0;
-  for (const auto& tensors : {model.named_parameters(), model.named_buffers()}) {
-    for (const auto& [name, value] : tensors) bytes += static_cast<std::int64_t>(value.nbytes());
-  }
-  return bytes;
+  return {*model, flat_buffers, data, *objective, *optimizer, schedule, ema.get()};
 }
 
 void resolve(Plan& plan, Purpose purpose) {
@@ -304,7 +303,7 @@ Assembly assemble(const Plan& plan, const std::vector<std::function<void(const A
 
   append(made.notices, made.data.notices);
   if (made.flat_buffers.defined() && made.options.gradient_accumulation_steps > 1) {
-    made.notices.push_back(
+    made.notices.emplace_back(
         "batch normalisation takes its statistics over each micro-batch, so that gradient accumulation does "
         "not equal one large batch exactly");
   }

@@ -20,6 +20,7 @@ struct Assembly {
   std::unique_ptr<objectives::Objective> objective;
   std::unique_ptr<optim::Optimizer> optimizer;
   optim::Schedule schedule;
+  std::unique_ptr<optim::Ema> ema;  // null: nothing is averaged
   train::RunInfo info;
   std::vector<std::string> notices;  // the plan's among them
 
@@ -31,9 +32,6 @@ struct Assembly {
 // a cluster, it is a notice, and stays as it was written.
 enum class Purpose { kTrain, kLook };
 void resolve(Plan& plan, Purpose purpose);
-
-// What the weights take on disk.
-std::int64_t weights_bytes(const nn::Module& model);
 
 // Opens the data, builds the model and what trains it, on the device of a resolved plan. Writes nothing.
 // Each of `also` looks at more of what was made. Throws Error with the plan's problems, those of all parts

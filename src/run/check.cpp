@@ -45,7 +45,7 @@ std::string operations(std::int64_t count) {
   return format_count(count);
 }
 
-std::string sizes(const Assembly& made) {
+std::string sizes(const Assembly& made, const recipe::Ema& ema) {
   const train::RunInfo& info = made.info;
   const std::int64_t per_epoch = train::steps_per_epoch(made.options, info.train_samples);
   std::string text = concat("parameters   ", format_count(info.parameters), "\n");
@@ -62,8 +62,9 @@ std::string sizes(const Assembly& made) {
                  operations(forward_flops(*made.model, made.data.train->batch({0}).input,
                                           made.options.update.precision)),
                  " a sample in the forward pass (a multiply-add is 2), about 3 times that in training\n");
-  text += concat("disk         ", format_bytes(weights_bytes(*made.model)),
-                 " for the weights, beside the logs\n");
+  text += concat("disk         ", format_bytes(disk_bytes(*made.model, ema)),
+                 ema.decay > 0 ? " for the weights and their averages" : " for the weights",
+                 ", beside the logs\n");
   return text;
 }
 
@@ -97,7 +98,7 @@ void check(const Request& request) {
   };
   const auto look_at_trace = [&](const Assembly&) { check_trace(plan.recipe.logging, path); };
   const auto look_at_space = [&](const Assembly& parts) {
-    if (parts.model) check_space(*parts.model, path);
+    if (parts.model) check_space(*parts.model, plan.recipe.ema, path);
   };
   const Assembly made = assemble(plan, {look_at_folder, look_at_trace, look_at_space});
   to_stdout(as_written.resolved());
@@ -105,7 +106,7 @@ void check(const Request& request) {
   if (!in_the_way.empty()) std::cerr << "note: a run would be refused: " << in_the_way << "\n";
   if (folder && folder->finished())
     std::cerr << "note: " << plan.recipe.output_dir << " holds this run, finished\n";
-  std::cerr << sizes(made);
+  std::cerr << sizes(made, plan.recipe.ema);
 }
 
 void print_resolved(const Request& request) {

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "run/assemble.h"
+#include "nn/module.h"
 #include "run/run_dir.h"
 
 #include <set>
@@ -13,8 +13,16 @@ namespace fs = std::filesystem;
 
 namespace gputrain::run {
 
-void check_space(const nn::Module& model, const fs::path& folder) {
-  const std::int64_t needed = weights_bytes(model);
+std::int64_t disk_bytes(const nn::Module& model, const recipe::Ema& ema) {
+  std::int64_t bytes = 0;
+  for (const auto& tensors : {model.named_parameters(), model.named_buffers()}) {
+    for (const auto& [name, value] : tensors) bytes += static_cast<std::int64_t>(value.nbytes());
+  }
+  return ema.decay > 0 ? 2 * bytes : bytes;
+}
+
+void check_space(const nn::Module& model, const recipe::Ema& ema, const fs::path& folder) {
+  const std::int64_t needed = disk_bytes(model, ema);
   const std::int64_t free = free_space(folder);
   if (free >= needed) return;
   throw Error(
@@ -27,9 +35,9 @@ void check_trace(const recipe::Logging& logging, const fs::path& folder) {
   if (!logging.trace) return;
   const fs::path file = (folder / *logging.trace).lexically_normal();
   const fs::path inside = file.lexically_relative(folder.lexically_normal());
-  const std::set<fs::path> taken = {"recipe.yaml", kResolvedFile, "env.json", "train.log",  "metrics.jsonl",
-                                    "metrics.csv", "evals.csv",   "tb",       kWeightsFile, kSummaryFile,
-                                    ".lock",       ".",           ""};
+  const std::set<fs::path> taken = {
+      "recipe.yaml", kResolvedFile, "env.json",    "train.log",  "metrics.jsonl", "metrics.csv", "evals.csv",
+      "tb",          kWeightsFile,  kAveragesFile, kSummaryFile, ".lock",         ".",           ""};
   std::error_code ignored;
   const bool elsewhere = inside.empty() || *inside.begin() == "..";
   if (elsewhere ? !fs::is_regular_file(file, ignored) : taken.count(*inside.begin()) == 0) return;

@@ -49,11 +49,14 @@ void record_identity(const Plan& plan, const fs::path& folder) {
   write_atomically(folder / kResolvedFile, plan.resolved());
 }
 
-void save_weights(const nn::Module& model, const fs::path& folder, const state::Metadata& metadata) {
+// The averages, where there are any, beside the weights.
+void save_weights(const Assembly& made, const fs::path& folder, std::int64_t steps) {
   sleep_if_asked({.phase = "save"});
-  state::NamedTensors tensors = model.named_parameters();
-  for (const auto& buffer : model.named_buffers()) tensors.push_back(buffer);
+  const state::Metadata metadata{{"format", "pt"}, {"step", std::to_string(steps)}};
+  state::NamedTensors tensors = made.model->named_parameters();
+  for (const auto& buffer : made.model->named_buffers()) tensors.push_back(buffer);
   state::save_safetensors(folder / kWeightsFile, tensors, metadata);
+  if (made.ema) state::save_safetensors(folder / kAveragesFile, made.ema->averaged(tensors), metadata);
 }
 
 // Knows how far a run has come, also after an exception.
@@ -70,13 +73,9 @@ class StepCounter : public train::Sink {
   std::int64_t steps_ = 0;
 };
 
-state::Metadata weights_metadata(std::int64_t steps) {
-  return {{"format", "pt"}, {"step", std::to_string(steps)}};
-}
-
 // A run that ends by an error: its reason goes to its files, and what it has learned to the disk, as far as
 // either still takes them. The error itself is reported by the caller.
-void salvage(const nn::Module& model, const fs::path& folder, std::int64_t steps, train::Sink& files,
+void salvage(const Assembly& made, const fs::path& folder, std::int64_t steps, train::Sink& files,
              const std::exception& reason) {
   const auto attempt = [](const auto& action) {
     try {
@@ -88,7 +87,7 @@ void salvage(const nn::Module& model, const fs::path& folder, std::int64_t steps
   attempt([&] { files.notice("failed: " + device::plain_text(reason)); });
   std::error_code ignored;
   if (steps == 0 || fs::exists(folder / kWeightsFile, ignored)) return;
-  attempt([&] { save_weights(model, folder, weights_metadata(steps)); });
+  attempt([&] { save_weights(made, folder, steps); });
 }
 
 ExitCode exit_code(train::StopReason reason) {
@@ -119,7 +118,7 @@ train::RunSummary train_into(const fs::path& folder, const Plan& plan, Assembly&
   train::RunSummary summary =
       train::train(made.options, made.parts(), sinks, stop, trace ? &*trace : nullptr);
   const train::Stopwatch saving;
-  save_weights(*made.model, folder, weights_metadata(summary.steps));
+  save_weights(made, folder, summary.steps);
   summary.saving_seconds = saving.seconds();
   return summary;
 }
@@ -135,6 +134,7 @@ void conclude(const Plan& plan, const Assembly& made, const fs::path& folder,
   written.erase(std::remove_if(written.begin(), written.end(), is_missing), written.end());
   summary.written = std::move(written);
   summary.written.push_back((folder / kWeightsFile).string());
+  if (made.ema) summary.written.push_back((folder / kAveragesFile).string());
   summary.written.push_back((folder / kSummaryFile).string());
   if (plan.recipe.logging.trace) summary.written.push_back((folder / *plan.recipe.logging.trace).string());
   write_atomically(folder / kSummaryFile, report::summary_json(made.info, summary) + "\n");
@@ -158,7 +158,7 @@ ExitCode run(const Request& request) {
   }
 
   Assembly made = assemble(plan);
-  check_space(*made.model, path);
+  check_space(*made.model, plan.recipe.ema, path);
   check_trace(plan.recipe.logging, path);
   if (const fs::path earlier = folder.open(); !earlier.empty()) {
     made.notices.push_back(concat("the earlier run is now ", earlier.string()));
@@ -180,7 +180,7 @@ ExitCode run(const Request& request) {
     conclude(plan, made, path, std::move(written), summary, sinks);
     return exit_code(summary.reason);
   } catch (const std::exception& error) {
-    salvage(*made.model, path, counter.steps(), files, error);
+    salvage(made, path, counter.steps(), files, error);
     throw;
   }
 }

@@ -53,9 +53,10 @@ struct EvalRecord {
   double epoch = 0;
   std::int64_t samples = 0;
   double loss = 0;
-  std::vector<Metric> metrics;
-  std::string best_metric;  // the metric that `best` follows: "accuracy"
-  double best = 0;          // best value so far, this one included
+  std::optional<double> ema_loss;  // of the averaged weights, where there are any
+  std::vector<Metric> metrics;     // those of the averaged weights are called ema_accuracy, and come last
+  std::string best_metric;         // the metric that `best` follows: "accuracy"
+  double best = 0;                 // best value so far, this one included
   std::int64_t best_step = 0;
   double seconds = 0;
 };

@@ -81,6 +81,7 @@ class Trainer {
   std::int64_t last_eval_step() const { return summary_.last_eval ? summary_.last_eval->step : -1; }
   void validate();
   std::optional<EvalRecord> evaluate_or_explain();
+  std::optional<EvalRecord> evaluate_all();
   std::optional<double> eta_seconds() const;
   device::MemoryReading read_memory(bool with_driver);
 
@@ -127,7 +128,7 @@ Trainer::Trainer(const TrainOptions& options, const TrainParts& parts, Sink& sin
       trace_(trace),
       plan_(parts.data.train->size(), options.micro_batch_size, options.gradient_accumulation_steps,
             options.seed),
-      update_(parts.model, parts.flat_buffers, parts.objective, parts.optimizer, options.update),
+      update_(parts.model, parts.flat_buffers, parts.objective, parts.optimizer, options.update, parts.ema),
       scalars_(options.device),
       clock_(options.device),
       meter_(options.device),
@@ -409,12 +410,29 @@ bool Trainer::validation_is_due() const {
 std::optional<EvalRecord> Trainer::evaluate_or_explain() {
   try {
     if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "validation"})) throw std::bad_alloc();
-    return evaluate(parts_.model, *parts_.data.validation, parts_.objective, options_.update.precision,
-                    options_.validation_micro_batch_size, stop_);
+    return evaluate_all();
   } catch (const std::exception& error) {
     if (!device::is_out_of_memory(error)) throw;
     throw out_of_memory("validation after step ", error, "validation.micro_batch_size");
   }
+}
+
+// The weights, and, where there are averages, those too: their numbers are called ema_loss, ema_accuracy.
+std::optional<EvalRecord> Trainer::evaluate_all() {
+  const auto evaluate_model = [&] {
+    return evaluate(parts_.model, *parts_.data.validation, parts_.objective, options_.update.precision,
+                    options_.validation_micro_batch_size, stop_);
+  };
+  std::optional<EvalRecord> record = evaluate_model();
+  if (!record || parts_.ema == nullptr) return record;
+  const optim::AveragedWeights averaged(*parts_.ema);
+  const std::optional<EvalRecord> of_averages = evaluate_model();
+  if (!of_averages) return std::nullopt;
+  record->ema_loss = of_averages->loss;
+  for (const Metric& metric : of_averages->metrics) {
+    record->metrics.push_back({"ema_" + metric.name, metric.value});
+  }
+  return record;
 }
 
 void Trainer::validate() {
@@ -429,8 +447,10 @@ void Trainer::validate() {
   record.seconds = timer.seconds();
   record.step = summary_.steps;
   record.epoch = summary_.epochs;
-  record.best_metric = record.metrics.front().name;
-  record.best = record.metrics.front().value;
+  // The first metric, of the averages where there are any: theirs are the second half.
+  const Metric& followed = record.metrics[parts_.ema != nullptr ? record.metrics.size() / 2 : 0];
+  record.best_metric = followed.name;
+  record.best = followed.value;
   record.best_step = record.step;
   if (best_ && best_->best >= record.best) {
     record.best = best_->best;

@@ -3,6 +3,7 @@
 #include "base/stop_flag.h"
 #include "data/data_set.h"
 #include "objectives/objective.h"
+#include "optim/ema.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "recipe/visitor.h"
@@ -46,6 +47,7 @@ struct TrainParts {
   const objectives::Objective& objective;
   optim::Optimizer& optimizer;
   const optim::Schedule& schedule;
+  optim::Ema* ema = nullptr;  // null: nothing is averaged
 };
 
 // Updates in one epoch, and the smallest limit of steps that the options imply (absent: only time ends the

@@ -37,10 +37,11 @@ at::Tensor on_host(const std::vector<float>& values, bool pinned) {
 }  // namespace
 
 Update::Update(nn::Module& model, at::Tensor flat_buffers, const objectives::Objective& objective,
-               optim::Optimizer& optimizer, const UpdateOptions& options)
+               optim::Optimizer& optimizer, const UpdateOptions& options, optim::Ema* ema)
     : model_(model),
       objective_(objective),
       optimizer_(optimizer),
+      ema_(ema),
       options_(options),
       loss_scale_(make_loss_scale(options.loss_scale, model.named_parameters().front().second.device())),
       flat_buffers_(std::move(flat_buffers)) {
@@ -188,6 +189,7 @@ at::Tensor Update::finish(const LearningRates& rates) {
   const at::Tensor norm_to_clip = options_.max_grad_value ? norm_of(all).mul(inverse_scale) : norm;
   optimizer_.step(all, {lr, inverse_scale.mul(clipping_factor(norm_to_clip)), apply, applied_.add(1)});
   applied_.add_(apply);
+  if (ema_ != nullptr) ema_->update(apply, applied_);
   return at::cat({losses, at::stack({norm, apply, scale, stopped_})});
 }
 

@@ -4,6 +4,7 @@
 #include "nn/batch.h"
 #include "nn/precision.h"
 #include "objectives/objective.h"
+#include "optim/ema.h"
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 
@@ -45,8 +46,9 @@ inline constexpr std::size_t kOutcomes = 4;
 class Update {
  public:
   // flat_buffers: the model's floating-point buffers as one tensor (Module::to); may be undefined.
+  // ema: averages that follow the updates; may be null.
   Update(nn::Module& model, at::Tensor flat_buffers, const objectives::Objective& objective,
-         optim::Optimizer& optimizer, const UpdateOptions& options);
+         optim::Optimizer& optimizer, const UpdateOptions& options, optim::Ema* ema = nullptr);
 
   // Starts a window of so many micro-batches; `targets` are those of all of them, at least 1.
   void begin(std::int64_t targets, std::size_t micro_batches);
@@ -67,11 +69,11 @@ class Update {
   // Multiplies the next micro-batch's loss by NaN before its backward pass: for tests, by fault injection.
   void poison_next() { poison_ = true; }
 
-  // In this order: unscaling, finite check, clipping, optimizer, loss scale. Returns, on the device, float32
-  // [micro-batches + kOutcomes]: each micro-batch's share of the window's mean loss, the L2 norm of the
-  // gradient before clipping, 1 where the update was applied, the loss scale it was made with, and 1 where
-  // nothing changes any more. When a loss or the norm is not finite, nothing changes but the loss scale:
-  // weights, optimizer state, count of updates, and the buffers are as before the window.
+  // In this order: unscaling, finite check, clipping, optimizer, loss scale, averages. Returns, on the
+  // device, float32 [micro-batches + kOutcomes]: each micro-batch's share of the window's mean loss, the L2
+  // norm of the gradient before clipping, 1 where the update was applied, the loss scale it was made with,
+  // and 1 where nothing changes any more. When a loss or the norm is not finite, nothing changes but the loss
+  // scale: weights, averages, optimizer state, count of updates, and the buffers are as before the window.
   at::Tensor finish(const LearningRates& rates);
 
   // Updates applied so far: float32, 0-d, on the device.
@@ -109,6 +111,7 @@ class Update {
   nn::Module& model_;
   const objectives::Objective& objective_;
   optim::Optimizer& optimizer_;
+  optim::Ema* ema_;
   UpdateOptions options_;
   optim::LossScale loss_scale_;
   std::vector<at::Tensor> parameters_;

@@ -1,6 +1,5 @@
+#include "cli/json_lines.h"
 #include "cli/workshop.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -11,20 +10,6 @@
 
 namespace gputrain::testing {
 namespace {
-
-std::vector<nlohmann::json> json_lines(const std::string& text) {
-  std::vector<nlohmann::json> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
-  return lines;
-}
-
-std::vector<nlohmann::json> of_kind(const std::vector<nlohmann::json>& lines, const std::string& kind) {
-  std::vector<nlohmann::json> some;
-  std::copy_if(lines.begin(), lines.end(), std::back_inserter(some),
-               [&](const nlohmann::json& line) { return line.at("kind") == kind; });
-  return some;
-}
 
 void wait_for(const std::function<bool()>& condition) {
   for (int i = 0; i < 600 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -1,5 +1,6 @@
 #include "support/gpu.h"
 
+#include "optim/ema.h"
 #include "support.h"
 #include "support/catch.h"
 
@@ -72,6 +73,29 @@ TEST_CASE("every optimizer on the GPU: where apply is 0 nothing changes, state i
       for (std::size_t i = 0; i < before.size(); ++i) CHECK(after[i].equal(before[i]));
     }
   });
+}
+
+TEST_CASE("ema on the GPU: the CPU's bits, and nothing where apply is 0", "[optim][gpu]") {
+  if (!test::has_gpu()) GPUTRAIN_SKIP("no GPU");
+  const auto type = GENERATE(at::kFloat, at::kBFloat16);
+  const auto averages_on = [type](at::Device device) {
+    const nn::NamedTensors parameters = parameters_on(device, type, 1);
+    const auto optimizer = make("sgd", "{lr: 0.1, rounding: stochastic}", {parameters, 1});
+    Ema ema(parameters, {}, *optimizer, {.decay = 0.9, .warmup = true});
+    const at::TensorOptions where(device);
+    for (int step = 1; step <= 3; ++step) {
+      optimizer->step(gradients_on(device, type, 2), inputs_on(device, 0.1, step));
+      ema.update(at::full({}, 1.0, where), at::full({}, static_cast<double>(step), where));
+    }
+    for (const auto& [name, parameter] : parameters) parameter.detach().fill_(NAN);
+    ema.update(at::full({}, 0.0, where), at::full({}, 3.0, where));
+    return ema.averages();
+  };
+  const nn::NamedTensors expected = averages_on(at::kCPU), found = averages_on(kGpu);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(found[i].second.is_cuda());
+    CHECK(found[i].second.cpu().equal(expected[i].second));
+  }
 }
 
 }  // namespace gputrain::optim

@@ -107,6 +107,9 @@ loss_scale:
   growth_interval: 2000
   min: 1
   max: 16777216
+ema:
+  decay: 0
+  warmup: false
 on_nonfinite: skip
 max_skipped: 50
 validation:

@@ -225,6 +225,19 @@ TEST_CASE("evals.csv: a row for each evaluation, odd names in quotes", "[report]
         "235,1,10000,0.412,accuracy,0.852,235,1.2,0.852,0.996\n");
 }
 
+TEST_CASE("evals.csv and metrics.jsonl: averaged weights have their numbers beside the others", "[report]") {
+  const TemporaryFolder folder;
+  report::csv_sink(folder.path())->eval(averaged_eval_record());
+  const auto rows = lines_of(folder / "evals.csv");
+  CHECK_THAT(rows.at(0), Catch::Matchers::EndsWith(",seconds,ema_loss,accuracy,top5,ema_accuracy,ema_top5"));
+  CHECK_THAT(rows.at(1), Catch::Matchers::EndsWith(",1.2,0.398,0.852,0.996,0.861,0.997"));
+  report::jsonl_sink(folder / "metrics.jsonl", noon)->eval(averaged_eval_record());
+  const auto record = nlohmann::json::parse(text_of(folder / "metrics.jsonl"));
+  CHECK(record["ema_loss"] == 0.398);
+  CHECK(record["metrics"]["ema_accuracy"] == 0.861);
+  CHECK(record["best_metric"] == "ema_accuracy");
+}
+
 TEST_CASE("evals.csv: without an evaluation there is no such file", "[report]") {
   const TemporaryFolder folder;
   report::csv_sink(folder.path())->step(step_record(1));

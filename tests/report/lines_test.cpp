@@ -133,6 +133,12 @@ TEST_CASE("validation line: has the form of the design", "[report]") {
         "10,000 img in 1.2 s");
 }
 
+TEST_CASE("evaluation line: averaged weights have their numbers beside the others", "[report]") {
+  CHECK_THAT(report::eval_line(small_run(), averaged_eval_record()),
+             ContainsSubstring("loss 0.412 | ema_loss 0.398 | accuracy 85.2% | top5 99.6% | "
+                               "ema_accuracy 86.1% | ema_top5 99.7% | best ema_accuracy 86.1% at step 235"));
+}
+
 TEST_CASE("validation line: the best metric is named when it is not the first", "[report]") {
   train::EvalRecord record = eval_record();
   record.best_metric = "top5";

@@ -69,8 +69,13 @@ struct Bench {
 
   RunSummary train() {
     const StopFlag stop;
-    return train::train(options, {*model, flat_buffers, data, *objective, *optimizer, schedule}, recorder,
-                        stop, nullptr);
+    return train::train(options,
+                        {*model, flat_buffers, data, *objective, *optimizer, schedule, ema ? &*ema : nullptr},
+                        recorder, stop, nullptr);
+  }
+
+  void average(const optim::EmaOptions& settings) {
+    ema.emplace(model->named_parameters(), model->named_buffers(), *optimizer, settings);
   }
 
   TrainOptions options;
@@ -79,6 +84,7 @@ struct Bench {
   at::Tensor flat_buffers;
   std::unique_ptr<objectives::Objective> objective;
   std::unique_ptr<optim::Optimizer> optimizer;
+  std::optional<optim::Ema> ema;
   optim::Schedule schedule = [](std::int64_t) { return 1.0; };
   Recorder recorder;
 };

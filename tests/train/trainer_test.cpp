@@ -1,10 +1,12 @@
 #include "train/trainer.h"
 
 #include "support/catch.h"
+#include "train/evaluate.h"
 #include "train/support.h"
 #include "train/trace.h"
 
 #include <ATen/ops/equal.h>
+#include <c10/core/GradMode.h>
 
 #include <csignal>
 
@@ -100,6 +102,60 @@ TEST_CASE("trainer: validating more often changes nothing that is learned, under
   CHECK(often.recorder.evals.size() == 12);
   CHECK(hash_tensors(often.model->named_parameters()) == hash_tensors(never.model->named_parameters()));
   CHECK(hash_tensors(never.model->named_parameters()) != start);
+}
+
+TEST_CASE("trainer: averages change nothing that is learned, and are evaluated beside the weights",
+          "[train]") {
+  Bench averaged(12, 5), plain(12, 5);
+  for (Bench* bench : {&averaged, &plain}) {
+    bench->options.micro_batch_size = 3;
+    bench->options.epochs = 3;
+    bench->options.validate_every = {1, recipe::Interval::Unit::kSteps};
+  }
+  averaged.average({.decay = 0.9});
+  averaged.train();
+  plain.train();
+  CHECK(hash_tensors(averaged.model->named_parameters()) == hash_tensors(plain.model->named_parameters()));
+  REQUIRE(averaged.recorder.evals.size() == 12);
+  double best = -1;
+  for (std::size_t i = 0; i < 12; ++i) {
+    const EvalRecord &with = averaged.recorder.evals[i], &without = plain.recorder.evals[i];
+    CHECK(with.loss == without.loss);
+    CHECK(with.metrics[0].value == without.metrics[0].value);
+    CHECK_FALSE(without.ema_loss);
+    REQUIRE(with.ema_loss);
+    REQUIRE(with.metrics.size() == 2);
+    CHECK(with.metrics[1].name == "ema_accuracy");
+    CHECK(with.best_metric == "ema_accuracy");
+    best = std::max(best, with.metrics[1].value);
+    CHECK(with.best == best);
+  }
+  // The last numbers are those of a model that holds the averages.
+  const nn::NamedTensors averages = averaged.ema->averaged(averaged.model->named_parameters());
+  const nn::NamedTensors parameters = plain.model->named_parameters();
+  const c10::AutoGradMode no_grad(false);
+  for (std::size_t i = 0; i < averages.size(); ++i)
+    at::Tensor(parameters[i].second).copy_(averages[i].second);
+  const StopFlag stop;
+  const auto of_averages = evaluate(*plain.model, *plain.data.validation, *plain.objective, {}, 1, stop);
+  CHECK(of_averages->loss == Approx(*averaged.recorder.evals.back().ema_loss).epsilon(1e-6));
+}
+
+TEST_CASE("trainer: averages tick once per update, whatever the accumulation", "[train]") {
+  Bench whole(16), parts(16);
+  whole.options.micro_batch_size = 8;
+  parts.options.micro_batch_size = 2;
+  parts.options.gradient_accumulation_steps = 4;
+  for (Bench* bench : {&whole, &parts}) {
+    bench->options.epochs = 3;
+    bench->average({.decay = 0.5, .warmup = true});
+    bench->train();
+  }
+  for (std::size_t i = 0; i < whole.ema->averages().size(); ++i) {
+    const at::Tensor expected = whole.ema->averages()[i].second;
+    CHECK(parts.ema->averages()[i].second.sub(expected).abs().max().item<double>() < 1e-6);
+    CHECK(expected.sub(whole.model->named_parameters()[i].second).abs().max().item<double>() > 1e-4);
+  }
 }
 
 TEST_CASE("trainer: a validation can be due by time", "[train]") {

@@ -53,11 +53,15 @@ struct Made {
 
 // One weight, moved by plain gradient descent.
 struct Bench {
-  explicit Bench(const UpdateOptions& options, at::ScalarType type = at::kFloat) {
+  explicit Bench(const UpdateOptions& options, at::ScalarType type = at::kFloat, double ema_decay = 0) {
     model.to(at::kCPU, true, type);
     optimizer =
         bound(optim::all_optimizers(), "sgd", {{"momentum", "0"}}).build({model.named_parameters(), 1});
-    update.emplace(model, at::Tensor(), objective, *optimizer, options);
+    if (ema_decay > 0) {
+      ema.emplace(model.named_parameters(), nn::NamedTensors(), *optimizer,
+                  optim::EmaOptions{.decay = ema_decay});
+    }
+    update.emplace(model, at::Tensor(), objective, *optimizer, options, ema ? &*ema : nullptr);
   }
 
   Made window(const std::vector<double>& targets, const LearningRates& rates, bool poisoned = false) {
@@ -74,6 +78,7 @@ struct Bench {
   Constant model;
   Square objective;
   std::unique_ptr<optim::Optimizer> optimizer;
+  std::optional<optim::Ema> ema;
   std::optional<Update> update;
 };
 
@@ -177,6 +182,19 @@ TEST_CASE("update: a skipped window leaves no trace, in the weights, the count o
   CHECK(with_bad.weight() == without.weight());
   // 0 -> 4 with 0.5 * 8; then 4 - 0.25 * (4 - 2).
   CHECK(with_bad.weight() == Approx(3.5));
+}
+
+TEST_CASE("update: averages take in the weights after each update, and nothing of a skipped window",
+          "[train]") {
+  Bench bench({}, at::kFloat, /*ema_decay=*/0.75);
+  const auto average = [&] { return bench.ema->averages()[0].second.item<double>(); };
+  const LearningRates rates{0, {0.5, 0.5, 0.5}};
+  bench.window({8}, rates);  // 0 -> 4
+  CHECK(average() == 1);
+  bench.window({8}, rates, /*poisoned=*/true);
+  CHECK(average() == 1);
+  bench.window({2}, rates);  // 4 -> 3
+  CHECK(average() == 1.5);
 }
 
 TEST_CASE("update: a bound on values may be smaller than the type of the gradients can tell", "[train]") {
