@@ -33,31 +33,26 @@ std::size_t distance(std::string_view pattern, std::string_view name) {
   return edit_distance(tail, name.substr(name.size() - std::min(name.size(), tail.size())));
 }
 
-std::string nearest_names(std::string_view pattern, const std::vector<ParameterShape>& parameters) {
+std::string nearest_names(std::string_view pattern, const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 3;
-  std::vector<std::pair<std::size_t, std::string>> names;
-  for (const ParameterShape& one : parameters) names.emplace_back(distance(pattern, one.name), one.name);
-  std::stable_sort(names.begin(), names.end(),
+  std::vector<std::pair<std::size_t, std::string>> by_distance;
+  for (const std::string& name : names) by_distance.emplace_back(distance(pattern, name), name);
+  std::stable_sort(by_distance.begin(), by_distance.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> shown;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) shown.push_back(names[i].second);
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) shown.push_back(by_distance[i].second);
   return join(shown, ", ", " and ");
 }
 
 void check(const std::vector<Group>& groups, const std::vector<ParameterShape>& parameters) {
+  std::vector<std::string> names;
+  for (const ParameterShape& one : parameters) names.push_back(one.name);
   for (const Group& group : groups) {
     if (group.match.empty()) {
       throw SettingError("optimizer.groups",
                          "has an item without match; expected names of parameters, as in layer4.*");
     }
-    for (const std::string& pattern : group.match) {
-      const bool is_used = std::any_of(parameters.begin(), parameters.end(),
-                                       [&](const ParameterShape& one) { return matches(pattern, one.name); });
-      if (is_used) continue;
-      throw SettingError("optimizer.groups", concat("has match: ", pattern,
-                                                    ", and no parameter has such a name; the nearest are ",
-                                                    nearest_names(pattern, parameters)));
-    }
+    check_patterns({"optimizer.groups", "has match:", "no parameter that trains"}, group.match, names);
   }
 }
 
@@ -79,6 +74,19 @@ std::vector<double> layer_scales(const std::vector<ParameterShape>& parameters, 
 }
 
 }  // namespace
+
+void check_patterns(const PatternMessage& message, const std::vector<std::string>& patterns,
+                    const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  for (const std::string& pattern : patterns) {
+    const bool is_used = std::any_of(names.begin(), names.end(),
+                                     [&](const std::string& name) { return matches(pattern, name); });
+    if (is_used) continue;
+    throw SettingError(message.key,
+                       concat(message.has, ' ', pattern, ", and ", message.nothing,
+                              " has such a name; the nearest are ", nearest_names(pattern, names)));
+  }
+}
 
 void describe_shared(recipe::Visitor& v, SharedOptions& o, double most_lr, const char* decay_meaning) {
   v.number("lr", o.lr, {.min = 0, .max = most_lr, .min_open = true}, "per step", "peak learning rate");

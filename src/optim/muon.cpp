@@ -73,6 +73,15 @@ std::vector<bool> for_adamw(const nn::NamedTensors& parameters, const std::vecto
   return chosen;
 }
 
+// The default holds for all models, most of which have no embeddings; what a recipe says is meant for its
+// own.
+void check_matches(const nn::NamedTensors& parameters, const std::vector<std::string>& match) {
+  if (match == MuonOptions().adamw_match) return;
+  std::vector<std::string> names;
+  for (const auto& [name, parameter] : parameters) names.push_back(name);
+  check_patterns({"optimizer.adamw_match", "has", "no parameter that trains"}, match, names);
+}
+
 // Some of the parameters of an optimizer.
 struct Part {
   std::vector<std::size_t> indices;
@@ -151,6 +160,7 @@ class Muon : public Optimizer {
 std::unique_ptr<Optimizer> build(const MuonOptions& options, const OptimizerContext& context) {
   const std::vector<ParameterSetting> settings =
       settings_of(context, options.shared, /*spared_by_default=*/true);
+  check_matches(context.parameters, options.adamw_match);
   const std::vector<bool> chosen = for_adamw(context.parameters, options.adamw_match);
   return std::make_unique<Muon>(options, part_of(context, settings, chosen, false, 1),
                                 part_of(context, settings, chosen, true, options.adamw_lr_scale));

@@ -76,6 +76,8 @@ void describe_components(Visitor& v, Recipe& o) {
   v.component("model", o.model, "what is trained");
   v.component("data", o.data, "what it is trained on");
   v.component("objective", o.objective, "what is minimised, and what is measured");
+  v.texts("freeze", o.freeze,
+          "names of parameters that stay as they are, one or a list; * is any text, ? any one character");
   v.component("optimizer", o.optimizer, "how gradients change the weights");
   v.component("lr_scheduler", o.lr_scheduler, "how the learning rate changes with the steps");
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace gputrain::recipe {
 
@@ -73,6 +74,7 @@ struct Recipe {
   Choice model;
   Choice data;
   Choice objective{"cross_entropy", {}};
+  std::vector<std::string> freeze;
   Choice optimizer{"sgd", {}};
   Choice lr_scheduler{"constant", {}};
   std::optional<double> max_grad_norm;

@@ -64,6 +64,7 @@ Json to_json(const train::RunInfo& info) {
   object["micro_batch_size"] = info.micro_batch_size;
   object["gradient_accumulation_steps"] = info.gradient_accumulation_steps;
   object["parameters"] = info.parameters;
+  object["frozen_parameters"] = info.frozen_parameters;
   object["train_samples"] = info.train_samples;
   object["validation_samples"] = info.validation_samples;
   put(object, "memory_limit_bytes", info.memory_limit_bytes);

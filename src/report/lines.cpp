@@ -37,8 +37,10 @@ std::string best_text(const train::EvalRecord& record) {
 }
 
 std::string start_line(const train::RunInfo& info) {
-  std::string line = concat(info.name, ": ", format_count(info.parameters), " parameters | ",
-                            format_count(info.train_samples), " training ");
+  std::string line =
+      concat(info.name, ": ", format_count(info.parameters), " parameters",
+             info.frozen_parameters > 0 ? concat(" (", format_count(info.frozen_parameters), " frozen)") : "",
+             " | ", format_count(info.train_samples), " training ");
   if (info.validation_samples > 0) {
     line += concat("and ", format_count(info.validation_samples), " validation ");
   }

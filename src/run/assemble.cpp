@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "device/memory.h"
 #include "nn/guards.h"
+#include "optim/freeze.h"
 
 #include <c10/core/GradMode.h>
 
@@ -148,18 +149,19 @@ void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
                                          options.update.precision.weights.value_or(at::kFloat));
     });
   }
+  if (made.model) {
+    attempt([&] { optim::freeze(made.model->named_parameters(), plan.recipe.freeze); });
+  }
+  const nn::NamedTensors trained =
+      made.model ? optim::trained(made.model->named_parameters()) : nn::NamedTensors();
   if (has_data && plan.objective.build) {
     attempt([&] { made.objective = plan.objective.build({made.data.num_classes}); });
   }
   if (plan.optimizer.build) {
-    attempt([&] {
-      made.optimizer = plan.optimizer.build(
-          {made.model ? made.model->named_parameters() : nn::NamedTensors(), options.seed});
-    });
+    attempt([&] { made.optimizer = plan.optimizer.build({trained, options.seed}); });
   }
   if (made.model && made.optimizer && plan.recipe.ema.decay > 0) {
-    made.ema = std::make_unique<optim::Ema>(made.model->named_parameters(), made.model->named_buffers(),
-                                            *made.optimizer,
+    made.ema = std::make_unique<optim::Ema>(trained, made.model->named_buffers(), *made.optimizer,
                                             optim::EmaOptions{plan.recipe.ema.decay, plan.recipe.ema.warmup});
   }
   const bool ends = options.epochs || options.max_steps || options.max_seconds;
@@ -239,6 +241,10 @@ train::RunInfo run_info(const recipe::Recipe& recipe, const Assembly& made) {
   info.micro_batch_size = made.options.micro_batch_size;
   info.gradient_accumulation_steps = made.options.gradient_accumulation_steps;
   info.parameters = made.model->parameter_count();
+  info.frozen_parameters = info.parameters;
+  for (const auto& [name, value] : optim::trained(made.model->named_parameters())) {
+    info.frozen_parameters -= value.numel();
+  }
   info.train_samples = made.data.train->size();
   info.validation_samples = made.data.validation ? made.data.validation->size() : 0;
   info.memory_limit_bytes = device::total_memory(made.options.device);

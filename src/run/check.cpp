@@ -48,7 +48,12 @@ std::string operations(std::int64_t count) {
 std::string sizes(const Assembly& made, const recipe::Ema& ema) {
   const train::RunInfo& info = made.info;
   const std::int64_t per_epoch = train::steps_per_epoch(made.options, info.train_samples);
-  std::string text = concat("parameters   ", format_count(info.parameters), "\n");
+  std::string text = concat("parameters   ", format_count(info.parameters));
+  if (info.frozen_parameters > 0) {
+    text += concat(", of which ", format_count(info.parameters - info.frozen_parameters), " train and ",
+                   format_count(info.frozen_parameters), " are frozen");
+  }
+  text += "\n";
   for (const auto& [part, count] : parameters_by_part(*made.model)) {
     text += concat("  ", part, std::string(part.size() < 11 ? 11 - part.size() : 1, ' '), format_count(count),
                    "\n");
@@ -61,7 +66,8 @@ std::string sizes(const Assembly& made, const recipe::Ema& ema) {
   text += concat("FLOPs        ",
                  operations(forward_flops(*made.model, made.data.train->batch({0}).input,
                                           made.options.update.precision)),
-                 " a sample in the forward pass (a multiply-add is 2), about 3 times that in training\n");
+                 " a sample in the forward pass (a multiply-add is 2), ",
+                 info.frozen_parameters > 0 ? "at most" : "about", " 3 times that in training\n");
   text += concat("disk         ", format_bytes(disk_bytes(*made.model, ema)),
                  ema.decay > 0 ? " for the weights and their averages" : " for the weights",
                  ", beside the logs\n");

@@ -21,7 +21,8 @@ struct RunInfo {
   std::optional<std::int64_t> total_steps;  // absent: only max_time ends the run
   std::int64_t micro_batch_size = 0;
   std::int64_t gradient_accumulation_steps = 1;
-  std::int64_t parameters = 0;
+  std::int64_t parameters = 0;         // trained and frozen
+  std::int64_t frozen_parameters = 0;  // of these
   std::int64_t train_samples = 0;
   std::int64_t validation_samples = 0;
   std::optional<std::int64_t> memory_limit_bytes;  // of `device`: what the card, or the machine of a CPU, has

@@ -1,6 +1,7 @@
 #include "train/update.h"
 
 #include "nn/module.h"
+#include "optim/freeze.h"
 
 #include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/cat.h>
@@ -45,7 +46,9 @@ Update::Update(nn::Module& model, at::Tensor flat_buffers, const objectives::Obj
       options_(options),
       loss_scale_(make_loss_scale(options.loss_scale, model.named_parameters().front().second.device())),
       flat_buffers_(std::move(flat_buffers)) {
-  for (const auto& [name, parameter] : model_.named_parameters()) parameters_.push_back(parameter);
+  for (const auto& [name, parameter] : optim::trained(model_.named_parameters())) {
+    parameters_.push_back(parameter);
+  }
   sums_.resize(parameters_.size());
   const auto scalar = at::TensorOptions(parameters_.front().device()).dtype(at::kFloat);
   skipped_in_a_row_ = at::zeros({}, scalar);

@@ -46,6 +46,7 @@ inline constexpr std::size_t kOutcomes = 4;
 class Update {
  public:
   // flat_buffers: the model's floating-point buffers as one tensor (Module::to); may be undefined.
+  // optimizer: of the parameters that are trained (optim::trained), in the model's order.
   // ema: averages that follow the updates; may be null.
   Update(nn::Module& model, at::Tensor flat_buffers, const objectives::Objective& objective,
          optim::Optimizer& optimizer, const UpdateOptions& options, optim::Ema* ema = nullptr);

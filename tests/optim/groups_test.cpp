@@ -93,11 +93,12 @@ TEST_CASE("groups: one that matches nothing is refused with the nearest names", 
     }
     return "";
   };
-  CHECK(refusal({{{"fc.wieght"}, {}, {}}}) ==
-        "optimizer.groups has match: fc.wieght, and no parameter has such a name; the nearest are fc.weight, "
-        "bn1.weight and fc.bias");
+  CHECK(
+      refusal({{{"fc.wieght"}, {}, {}}}) ==
+      "optimizer.groups has match: fc.wieght, and no parameter that trains has such a name; the nearest are "
+      "fc.weight, bn1.weight and fc.bias");
   CHECK(refusal({{{"fc.*"}, {}, {}}, {{"fc.bias", "layer2.*"}, {}, {}}}) ==
-        "optimizer.groups has match: layer2.*, and no parameter has such a name; the nearest are "
+        "optimizer.groups has match: layer2.*, and no parameter that trains has such a name; the nearest are "
         "layer1.0.conv1.weight, layer1.0.bn1.bias and layer1.1.conv1.weight");
   CHECK_THAT(refusal({{{"*.bais"}, {}, {}}}), Catch::Matchers::EndsWith("layer1.0.bn1.bias, fc.bias and "
                                                                         "conv1.weight"));

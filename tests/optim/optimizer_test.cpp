@@ -357,6 +357,16 @@ TEST_CASE("muon: embeddings, the last layer and vectors are AdamW's", "[optim]")
   CHECK(chosen.count("wide.weight.mean") == 1);
 }
 
+TEST_CASE("muon: names for AdamW that match nothing are refused, but for the default", "[optim]") {
+  const nn::NamedTensors parameters = parameters_on(kCpu, at::kFloat, 1);
+  CHECK_THROWS_WITH(make("muon", "{adamw_match: [\"wte.*\", \"heads.*\"]}", {parameters, 0}),
+                    "optimizer.adamw_match has heads.*, and no parameter that trains has such a name; the "
+                    "nearest are wide.weight, scale and wte.weight");
+  const nn::NamedTensors without = {parameters[1], parameters[3], parameters[5]};
+  CHECK_NOTHROW(make("muon", "{}", {without, 0}));
+  CHECK_NOTHROW(make("muon", "{adamw_match: [\"*emb*\", \"*wte*\", \"*wpe*\"]}", {without, 0}));
+}
+
 TEST_CASE("adafactor: matrices keep a row and a column of squares", "[optim]") {
   std::map<std::string, std::vector<std::int64_t>> shapes;
   for (const auto& [name, tensor] : make("adafactor", "{}", {parameters_on(kCpu, at::kFloat, 1), 0})->state())

@@ -93,6 +93,7 @@ data:
   name: idx
 objective:
   name: cross_entropy
+freeze: []
 optimizer:
   name: sgd
 lr_scheduler:

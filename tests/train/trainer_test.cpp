@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include "optim/freeze.h"
 #include "support/catch.h"
 #include "train/evaluate.h"
 #include "train/support.h"
@@ -8,6 +9,7 @@
 #include <ATen/ops/equal.h>
 #include <c10/core/GradMode.h>
 
+#include <cmath>
 #include <csignal>
 
 namespace gputrain::train {
@@ -209,6 +211,32 @@ TEST_CASE("trainer: clipping limits the gradient's norm, and the norm shown is t
   const at::Tensor full = plain.model->named_parameters()[0].second.sub(start);
   const at::Tensor limited = clipped.model->named_parameters()[0].second.sub(start);
   CHECK(limited.sub(full.mul(0.01 / norm)).abs().max().item<double>() < 1e-6);
+}
+
+TEST_CASE("trainer: the norm and clipping are over what is trained", "[train]") {
+  Bench whole(4), frozen(4);
+  optim::freeze(frozen.model->named_parameters(), {"layers.0.*"});
+  const nn::NamedTensors trained = optim::trained(frozen.model->named_parameters());
+  frozen.optimizer =
+      bound(optim::all_optimizers(), "sgd", {{"lr", "0.2"}, {"momentum", "0"}}).build({trained, 1});
+  const at::Tensor before = trained[0].second.detach().clone();
+  for (Bench* bench : {&whole, &frozen}) {
+    bench->options.micro_batch_size = 4;
+    bench->options.max_steps = 1;
+  }
+  frozen.options.update.max_grad_norm = 1e-3;
+  whole.train();
+  frozen.train();
+  double square = 0;
+  for (const auto& [name, parameter] : whole.model->named_parameters()) {
+    if (name.rfind("layers.0.", 0) != 0) square += parameter.grad().square().sum().item<double>();
+  }
+  const double norm = frozen.recorder.steps[0].grad_norm;
+  CHECK(norm == Approx(std::sqrt(square)));
+  CHECK(norm < whole.recorder.steps[0].grad_norm);
+  const at::Tensor moved = trained[0].second.detach().sub(before);
+  const at::Tensor gradient = whole.model->named_parameters()[2].second.grad();
+  CHECK(moved.add(gradient.mul(0.2 * 1e-3 / norm)).abs().max().item<double>() < 1e-7);
 }
 
 TEST_CASE("trainer: a signal ends the run after the step in work", "[train]") {
