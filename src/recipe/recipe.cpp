@@ -13,6 +13,15 @@ void describe(Visitor& v, Validation& o) {
             "samples per forward pass; auto: as in training");
 }
 
+void describe(Visitor& v, EarlyStopping& o) {
+  v.count("patience", o.patience, Range{1, kMostSteps}, "validations",
+          "validations in a row without improvement that end the run; ~: it is not ended so");
+  v.number("min_delta", o.min_delta, Range{0, kNoLimit}, "", "an improvement is more than this");
+  v.text("metric", o.metric,
+         "what has to improve: loss by falling, a metric (accuracy, top5) by rising, with ema also ema_loss, "
+         "ema_accuracy and so on; auto: the metric that best follows");
+}
+
 void describe(Visitor& v, Ema& o) {
   v.number("decay", o.decay, Range{.min = 0, .max = 1, .max_open = true}, "per step",
            "share of the average that an update leaves as it is; 0: nothing is averaged");
@@ -112,6 +121,9 @@ void describe(Visitor& v, Recipe& o) {
   v.integer("max_skipped", o.max_skipped, Range{1, kMostSteps}, "updates",
             "updates left out in a row that end the run");
   v.section("validation", "evaluation during training", [&](Visitor& s) { describe(s, o.validation); });
+  v.section(
+      "early_stopping", "ends the run when validations get no better",
+      [&](Visitor& s) { describe(s, o.early_stopping); }, "patience");
   v.section("logging", "what is written while training", [&](Visitor& s) { describe(s, o.logging); });
   v.section("cuda", "settings of the GPU", [&](Visitor& s) { describe(s, o.cuda); });
   v.section("cpu", "settings of the CPU", [&](Visitor& s) { describe(s, o.cpu); });

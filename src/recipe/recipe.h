@@ -36,6 +36,14 @@ struct Validation {
   std::optional<std::int64_t> micro_batch_size;  // absent: as in training
 };
 
+struct EarlyStopping {
+  std::optional<std::int64_t> patience;  // absent: off
+  double min_delta = 0;
+  std::string metric = "auto";
+
+  bool operator==(const EarlyStopping&) const = default;
+};
+
 struct Logging {
   std::int64_t log_every = 10;
   bool jsonl = true;
@@ -84,6 +92,7 @@ struct Recipe {
   OnNonFinite on_nonfinite = OnNonFinite::kSkip;
   std::int64_t max_skipped = 50;
   Validation validation;
+  EarlyStopping early_stopping;
   Logging logging;
   Cuda cuda;
   Cpu cpu;

@@ -79,6 +79,8 @@ std::string_view to_text(train::StopReason reason) {
       return "stopped by SIGTERM";
     case train::StopReason::kNotFinite:
       return "stopped, loss or gradients are not finite";
+    case train::StopReason::kEarlyStopped:
+      return "done, stopped early";
   }
   return "";
 }
@@ -97,6 +99,8 @@ std::string_view to_word(train::StopReason reason) {
       return "terminated";
     case train::StopReason::kNotFinite:
       return "not_finite";
+    case train::StopReason::kEarlyStopped:
+      return "early_stopped";
   }
   return "";
 }

@@ -9,7 +9,8 @@ namespace gputrain::report {
 
 // "stopped by SIGINT", …
 std::string_view to_text(train::StopReason reason);
-// The word that JSON carries: epochs, max_steps, max_time, interrupted, terminated, not_finite.
+// The word that JSON carries: epochs, max_steps, max_time, interrupted, terminated, not_finite,
+// early_stopped.
 std::string_view to_word(train::StopReason reason);
 
 // What the end of a run shows: several lines, each ended by a newline.

@@ -112,10 +112,33 @@ train::TrainOptions train_options(const recipe::Recipe& recipe) {
   options.update = update_options(recipe);
   options.validate_every = recipe.validation.every;
   options.validation_micro_batch_size = recipe.validation.micro_batch_size.value_or(options.micro_batch_size);
+  const recipe::EarlyStopping& early = recipe.early_stopping;
+  if (early.patience) {
+    options.early_stopping = train::EarlyStoppingOptions{*early.patience, early.min_delta, early.metric};
+  }
   options.log_every = recipe.logging.log_every;
   options.warmup_steps = recipe.logging.warmup_steps;
   options.graphs = graphs(recipe);
   return options;
+}
+
+void check_early_stopping(const Assembly& made) {
+  if (!made.options.early_stopping) return;
+  if (!made.data.validation) {
+    throw SettingError(
+        "early_stopping",
+        "needs validations, and this data has no samples to validate on; expected a validation "
+        "split, or no early_stopping");
+  }
+  if (!made.objective) return;
+  const std::string& metric = made.options.early_stopping->metric;
+  std::vector<std::string> known = train::judged_numbers(*made.objective, made.ema != nullptr);
+  known.insert(known.begin(), "auto");
+  if (std::find(known.begin(), known.end(), metric) != known.end()) return;
+  const std::string guess = nearest(metric, known);
+  throw SettingError("early_stopping.metric",
+                     concat("is ", metric, "; expected ", join(known, ", ", " or "),
+                            guess.empty() ? "" : concat("; did you mean ", guess, "?")));
 }
 
 // A batch of one sample can have nothing to normalise over; that shows at the last batch of the first epoch,
@@ -164,6 +187,7 @@ void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
     made.ema = std::make_unique<optim::Ema>(trained, made.model->named_buffers(), *made.optimizer,
                                             optim::EmaOptions{plan.recipe.ema.decay, plan.recipe.ema.warmup});
   }
+  if (has_data) attempt([&] { check_early_stopping(made); });
   const bool ends = options.epochs || options.max_steps || options.max_seconds;
   if (plan.schedule.build && ends) {
     const std::int64_t samples = has_data ? made.data.train->size() : 1;
@@ -191,6 +215,9 @@ void report_inactive(Plan& plan, at::Device device) {
     plan.notices.emplace_back("inactive: loss_scale (it belongs to fp16-mixed and fp16-true)");
   if (plan.recipe.ema.warmup && plan.recipe.ema.decay == 0)
     plan.notices.emplace_back("inactive: ema.warmup (ema.decay is 0)");
+  const recipe::EarlyStopping& early = plan.recipe.early_stopping;
+  if (!early.patience && early != recipe::EarlyStopping())
+    plan.notices.emplace_back("inactive: early_stopping (patience is not given)");
 }
 
 bool is_bfloat16(recipe::Precision precision) {

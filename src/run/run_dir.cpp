@@ -36,8 +36,8 @@ bool ended_by_itself(const fs::path& summary_file) {
   if (!is_there(summary_file)) return false;
   const auto summary = nlohmann::json::parse(read_file(summary_file), nullptr, /*allow_exceptions=*/false);
   if (!summary.is_object() || !summary.contains("reason")) return false;
-  for (const auto done :
-       {train::StopReason::kEpochs, train::StopReason::kMaxSteps, train::StopReason::kMaxTime}) {
+  for (const auto done : {train::StopReason::kEpochs, train::StopReason::kMaxSteps,
+                          train::StopReason::kMaxTime, train::StopReason::kEarlyStopped}) {
     if (summary["reason"] == report::to_word(done)) return true;
   }
   return false;

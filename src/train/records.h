@@ -62,7 +62,7 @@ struct EvalRecord {
   double seconds = 0;
 };
 
-enum class StopReason { kEpochs, kMaxSteps, kMaxTime, kInterrupted, kTerminated, kNotFinite };
+enum class StopReason { kEpochs, kMaxSteps, kMaxTime, kInterrupted, kTerminated, kNotFinite, kEarlyStopped };
 
 struct RunSummary {
   StopReason reason = StopReason::kEpochs;

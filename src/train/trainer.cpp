@@ -108,6 +108,7 @@ class Trainer {
   device::Mark window_begin_;
   std::deque<Pending> pending_;
   std::optional<EvalRecord> best_;
+  std::optional<EarlyStopping> early_stopping_;
   std::int64_t validated_at_ = -1;  // windows_ of the last validation
   std::int64_t skipped_in_a_row_ = 0;
   LearningRates rates_;        // those handed over last
@@ -133,7 +134,9 @@ Trainer::Trainer(const TrainOptions& options, const TrainParts& parts, Sink& sin
       clock_(options.device),
       meter_(options.device),
       total_steps_(train::total_steps(options, parts.data.train->size())),
-      validation_interval_(optim::steps_of(options.validate_every, plan_.steps_per_epoch())) {}
+      validation_interval_(optim::steps_of(options.validate_every, plan_.steps_per_epoch())) {
+  if (options.early_stopping) early_stopping_.emplace(*options.early_stopping);
+}
 
 RunSummary Trainer::run() {
   summary_.startup_seconds = seconds_since_process_start();
@@ -152,6 +155,7 @@ RunSummary Trainer::run() {
     if ((reached_limit(window) || validation_is_due()) && !stop_) validate();
     stopped_ = reached_limit(window);
   }
+  if (stopped_ == StopReason::kEarlyStopped) sink_.notice("stopping early: " + early_stopping_->reason());
   summary_.reason = *stopped_;
   summary_.samples_per_second = throughput_.rate();
   return summary_;
@@ -162,6 +166,7 @@ std::optional<StopReason> Trainer::reached_limit(const data::Window& last) const
   if (options_.max_steps && possible_steps() >= *options_.max_steps) return StopReason::kMaxSteps;
   if (options_.epochs && last.last_of_epoch && last.epoch + 1 >= *options_.epochs) return StopReason::kEpochs;
   if (options_.max_seconds && since_start_.seconds() >= *options_.max_seconds) return StopReason::kMaxTime;
+  if (early_stopping_ && early_stopping_->is_due()) return StopReason::kEarlyStopped;
   return std::nullopt;
 }
 
@@ -457,6 +462,7 @@ void Trainer::validate() {
     record.best_step = best_->best_step;
   }
   best_ = record;
+  if (early_stopping_) early_stopping_->take(record);
   summary_.last_eval = record;
   summary_.validation_seconds += record.seconds;
   read_memory(/*with_driver=*/true);  // its peak belongs to the run, and not to the next step line

@@ -7,6 +7,7 @@
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "recipe/visitor.h"
+#include "train/early_stopping.h"
 #include "train/records.h"
 #include "train/trace.h"
 #include "train/update.h"
@@ -34,6 +35,7 @@ struct TrainOptions {
   UpdateOptions update;
   recipe::Interval validate_every;
   std::int64_t validation_micro_batch_size = 1;
+  std::optional<EarlyStoppingOptions> early_stopping;  // needs validations
   std::int64_t log_every = 1;
   std::int64_t warmup_steps = 0;
   Graphs graphs = Graphs::kOff;
@@ -55,7 +57,8 @@ struct TrainParts {
 std::int64_t steps_per_epoch(const TrainOptions& options, std::int64_t train_samples);
 std::optional<std::int64_t> total_steps(const TrainOptions& options, std::int64_t train_samples);
 
-// Trains until a limit is reached, `stop` is raised (at the end of the step), or losses or gradients are not
+// Trains until a limit is reached, validations get no better (early_stopping), `stop` is raised (at the end
+// of the step), or losses or gradients are not
 // finite for too many windows in a row; each of these is a result. The sink gets every record, in order; its
 // start() and finish() are the caller's. `trace` may be null. Numbers are defined in docs/metrics.md.
 RunSummary train(const TrainOptions& options, const TrainParts& parts, Sink& sink, const StopFlag& stop,

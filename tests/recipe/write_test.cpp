@@ -116,6 +116,10 @@ max_skipped: 50
 validation:
   every: 1ep
   micro_batch_size: auto
+early_stopping:
+  patience: ~
+  min_delta: 0
+  metric: auto
 logging:
   log_every: 10
   jsonl: true
