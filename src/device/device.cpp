@@ -176,6 +176,38 @@ void set_current(at::Device device) {
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
 
+// cuBLAS gives the same bits with a workspace of its own for each stream. Source: cuBLAS, reproducibility.
+std::vector<std::string> set_deterministic(bool on) {
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(on, /*warn_only=*/false);
+  context.setDeterministicCuDNN(on);
+  // Filling memory before it is written would cost time; nothing here reads what it has not written.
+  context.setDeterministicFillUninitializedMemory(false);
+  if (!on) return {};
+  constexpr const char* kVariable = "CUBLAS_WORKSPACE_CONFIG";
+  constexpr const char* kFast = ":4096:8";
+  const char* given = std::getenv(kVariable);
+  const std::string before = given == nullptr ? "" : given;
+  if (before == kFast || before == ":16:8") return {};
+  ::setenv(kVariable, kFast, /*overwrite=*/1);
+  if (before.empty()) return {};
+  return {concat(kVariable, " is ", before, " in the environment; deterministic: true makes it ", kFast)};
+}
+
+std::optional<std::string> refused_operator(const std::exception& error) {
+  const std::string text = error.what();
+  const std::size_t end = text.find(" does not have a deterministic implementation");
+  if (end == std::string::npos) return std::nullopt;
+  const std::size_t before = text.find_last_of(" \n", end - 1);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  return text.substr(begin, end - begin);
+}
+
+SettingError not_deterministic(const std::string& refused) {
+  return {"deterministic", concat("is true, and LibTorch has no deterministic form of ", refused,
+                                  " here; expected false, or a recipe that does without it")};
+}
+
 // The setters that also exist before 2.9 keep the old and the new record of TF32 in agreement; mixing them
 // with setFloat32Precision makes LibTorch throw at the next query.
 std::vector<std::string> configure(at::Device device, bool tf32, bool cudnn_benchmark,

@@ -1,8 +1,11 @@
 #pragma once
 
+#include "base/error.h"
+
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,6 +48,17 @@ std::optional<std::string> why_no_gpu(const CudaState& state);
 // Makes `device` the one that this thread's CUDA calls mean, and starts CUDA on it. Nothing on the CPU.
 // Each thread that touches the GPU calls it once.
 void set_current(at::Device device);
+
+// Whether operators of LibTorch must give the same bits each time; those that cannot throw then, which
+// refused_operator() tells. Of the whole process; call it before CUDA starts, since it sets
+// CUBLAS_WORKSPACE_CONFIG. Returns a notice where that was set to what cannot be kept.
+std::vector<std::string> set_deterministic(bool on);
+
+// The operator that threw `error` because it has no deterministic form; absent: `error` is another one.
+std::optional<std::string> refused_operator(const std::exception& error);
+
+// What to tell the user of it.
+SettingError not_deterministic(const std::string& refused);
 
 // Numerics and threads of the whole process; call once, before the first operation.
 // tf32: matrix products and convolutions of float32 use TF32, or none of them does.

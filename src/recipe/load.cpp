@@ -78,8 +78,17 @@ void check_loss_scale(const Node& root, const LossScale& scale, std::vector<Prob
                              shortest(scale.min), " <= init <= loss_scale.max ", shortest(scale.max))});
 }
 
+// What is fastest differs from run to run.
+void check_deterministic(const Node& root, const Recipe& recipe, std::vector<Problem>& problems) {
+  if (!recipe.deterministic || !recipe.cuda.cudnn_benchmark.value_or(false)) return;
+  problems.push_back({origin_of(root, "cuda.cudnn_benchmark"),
+                      "cuda.cudnn_benchmark is true, which chooses by timing, and deterministic is true; "
+                      "expected one of them to be false"});
+}
+
 void check(const Node& root, const Recipe& recipe, std::vector<Problem>& problems) {
   check_loss_scale(root, recipe.loss_scale, problems);
+  check_deterministic(root, recipe, problems);
   if (root.unreadable) return;
   const std::array<const char*, 3> limits{"epochs", "max_steps", "max_time"};
   if (std::none_of(limits.begin(), limits.end(), [&](const char* key) { return is_given(root, key); })) {

@@ -104,6 +104,8 @@ void describe(Visitor& v, Recipe& o) {
       {"auto", "fp32", "tf32", "fp16-mixed", "bf16-mixed", "fp16-true", "bf16-true"},
       "how numbers are computed: mixed is 16 bits over float32 weights, true has weights in 16 bits; auto: "
       "bf16-mixed on a GPU from compute capability 8.0 on, fp16-mixed on an older one, fp32 on a CPU");
+  v.boolean("deterministic", o.deterministic,
+            "the same bits each time on the same device; what LibTorch cannot compute so is refused");
   describe_size(v, o);
   describe_components(v, o);
   v.limit("max_grad_norm", o.max_grad_norm, Range{0, kNoLimit, true}, "",

@@ -71,6 +71,7 @@ struct Recipe {
   std::int64_t seed = 1;
   std::string device = "auto";  // auto, cpu, cuda, cuda:N
   Precision precision = Precision::kAuto;
+  bool deterministic = false;
   // Any two give the third; load_recipe sets all three.
   std::optional<std::int64_t> micro_batch_size;
   std::optional<std::int64_t> gradient_accumulation_steps;

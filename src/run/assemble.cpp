@@ -152,6 +152,10 @@ void check_smallest_batch(const Assembly& made) {
   nn::forward(*made.model, made.data.train->batch({samples - 1}).input, made.options.update.precision);
 }
 
+void drop_gradients(const nn::Module& model) {
+  for (auto& [name, parameter] : model.named_parameters()) parameter.mutable_grad().reset();
+}
+
 // Builds all parts whose settings could be read. A part is tried also where one that it needs is missing, as
 // far as it can be without.
 void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
@@ -318,14 +322,32 @@ void resolve(Plan& plan, Purpose purpose) {
   if (!recipe.cuda.cudnn_benchmark) recipe.cuda.cudnn_benchmark = false;
 }
 
+void check_deterministic(const Assembly& made) {
+  // Of one sample there may be nothing to normalise over.
+  std::vector<std::int64_t> ids{0};
+  if (made.options.micro_batch_size > 1 && made.data.train->size() > 1) ids.push_back(1);
+  const nn::KeptBuffers kept(*made.model);
+  try {
+    const nn::Batch batch = made.data.train->batch(ids);
+    const at::Tensor output = nn::forward(*made.model, batch.input, made.options.update.precision);
+    made.objective->loss_sum(output, batch.target).backward();
+    drop_gradients(*made.model);
+  } catch (const std::exception& error) {
+    drop_gradients(*made.model);
+    if (const auto refused = device::refused_operator(error)) throw device::not_deterministic(*refused);
+    throw;
+  }
+}
+
 Assembly assemble(const Plan& plan, const std::vector<std::function<void(const Assembly&)>>& also) {
   const recipe::Recipe& recipe = plan.recipe;
   Assembly made;
   made.options = train_options(recipe);
   const at::Device device = made.options.device;
-  device::set_current(device);
   made.notices = plan.readings;
   append(made.notices, plan.notices);
+  append(made.notices, device::set_deterministic(recipe.deterministic));
+  device::set_current(device);
   append(made.notices, device::configure(device, recipe.precision == recipe::Precision::kTf32,
                                          recipe.cuda.cudnn_benchmark.value_or(false), recipe.cpu.threads));
 
@@ -341,6 +363,10 @@ Assembly assemble(const Plan& plan, const std::vector<std::function<void(const A
         "not equal one large batch exactly");
   }
   check_smallest_batch(made);
+  if (recipe.deterministic) {
+    attempt([&] { check_deterministic(made); });
+    attempt.refuse_problems();
+  }
   made.info = run_info(recipe, made);
   report_odd_schedule(made.options, made.schedule, made.info.total_steps, made.notices);
   return made;

@@ -33,6 +33,10 @@ struct Assembly {
 enum class Purpose { kTrain, kLook };
 void resolve(Plan& plan, Purpose purpose);
 
+// Tries a forward and a backward pass, so that an operator that `deterministic` refuses is told of before
+// anything is written. Throws SettingError for such an operator. The model is as before.
+void check_deterministic(const Assembly& made);
+
 // Opens the data, builds the model and what trains it, on the device of a resolved plan. Writes nothing.
 // Each of `also` looks at more of what was made. Throws Error with the plan's problems, those of all parts
 // and what these throw: kUsage where a setting is wrong, else the code of the first of them.

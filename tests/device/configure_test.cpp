@@ -4,12 +4,15 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
 
 #include <cstdlib>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
-using gputrain::device::configure;
+using namespace gputrain::device;
 
 namespace {
 
@@ -54,6 +57,52 @@ TEST_CASE("configure: TF32 is on everywhere or off everywhere, switched as often
     configure(kCpu, tf32, false, std::nullopt);
     check_tf32(tf32);
   }
+}
+
+TEST_CASE("deterministic: LibTorch and cuDNN are told, cuBLAS gets its workspace, and all of it ends",
+          "[device]") {
+  const Variable workspace("CUBLAS_WORKSPACE_CONFIG");
+  at::Context& context = at::globalContext();
+  CHECK(set_deterministic(true).empty());
+  CHECK(context.deterministicAlgorithms());
+  CHECK_FALSE(context.deterministicAlgorithmsWarnOnly());
+  CHECK(context.deterministicCuDNN());
+  CHECK_FALSE(context.deterministicFillUninitializedMemory());
+  CHECK(std::getenv("CUBLAS_WORKSPACE_CONFIG") == std::string(":4096:8"));
+  CHECK(set_deterministic(false).empty());
+  CHECK_FALSE(context.deterministicAlgorithms());
+  CHECK_FALSE(context.deterministicCuDNN());
+}
+
+TEST_CASE("deterministic: a workspace of cuBLAS that serves stays, another one is replaced with a notice",
+          "[device]") {
+  {
+    const Variable smaller("CUBLAS_WORKSPACE_CONFIG", ":16:8");
+    CHECK(set_deterministic(true).empty());
+    CHECK(std::getenv("CUBLAS_WORKSPACE_CONFIG") == std::string(":16:8"));
+  }
+  const Variable useless("CUBLAS_WORKSPACE_CONFIG", ":4096:2");
+  CHECK(set_deterministic(true) ==
+        std::vector<std::string>{"CUBLAS_WORKSPACE_CONFIG is :4096:2 in the environment; deterministic: true "
+                                 "makes it :4096:8"});
+  CHECK(std::getenv("CUBLAS_WORKSPACE_CONFIG") == std::string(":4096:8"));
+  set_deterministic(false);
+}
+
+TEST_CASE("deterministic: an operator that cannot be is told by name", "[device]") {
+  set_deterministic(true);
+  std::optional<std::string> refused;
+  try {
+    at::zeros({2}).put_(at::zeros({1}, at::kLong), at::zeros({1}));
+  } catch (const std::exception& error) {
+    refused = refused_operator(error);
+  }
+  set_deterministic(false);
+  CHECK(refused == "put_");
+  CHECK_FALSE(refused_operator(std::runtime_error("put_ is out of range")));
+  CHECK(std::string(not_deterministic("put_").what()) ==
+        "deterministic is true, and LibTorch has no deterministic form of put_ here; expected false, or a "
+        "recipe that does without it");
 }
 
 TEST_CASE("configure: cuDNN's benchmark mode follows the recipe", "[device]") {

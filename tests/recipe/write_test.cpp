@@ -75,6 +75,7 @@ output_dir: runs/a
 seed: 1
 device: auto
 precision: auto
+deterministic: false
 micro_batch_size: auto
 gradient_accumulation_steps: auto
 global_batch_size: auto
