@@ -283,6 +283,17 @@ std::optional<Converted> beside_amp_dtype(const Row& row, const Entry& written, 
   return becomes(row, written.key, written.value, "bf16-mixed");
 }
 
+// timm's model_ema_decay says how much, and nothing where model_ema is false.
+std::optional<Converted> beside_model_ema_decay(const Row&, const Entry&, const Node& map) {
+  return is_set(map.find("model_ema_decay")) ? std::optional<Converted>(Converted{}) : std::nullopt;
+}
+
+std::optional<Converted> beside_model_ema(const Row&, const Entry&, const Node& map) {
+  const Node* is_on = map.find("model_ema");
+  const bool is_off = is_on != nullptr && lower(is_on->scalar) == "false";
+  return is_off ? std::optional<Converted>(Converted{}) : std::nullopt;
+}
+
 // tf32 is about what is left in 32 bits where another word chooses 16.
 std::optional<Converted> beside_16_bits(const Row&, const Entry& written, const Node& map) {
   constexpr std::array<std::string_view, 5> kWords{"fp16", "bf16", "float16", "bfloat16", "mixed_precision"};
@@ -507,6 +518,18 @@ const std::vector<Row>& rows() {
       {"Composer", "algorithms.gradient_clipping.clipping_threshold", "max_grad_norm"},
       {"Composer", "algorithms.gradient_clipping.clipping_type", "max_grad_norm", synonym, {{"norm", ""}}},
 
+      {"others", "ema_decay", "ema.decay"},
+      {"timm", "model_ema_decay", "ema.decay", same, {}, beside_model_ema},
+      {"timm",
+       "model_ema",
+       "ema.decay",
+       synonym,
+       {{"true", "0.9998"}, {"false", ""}},
+       beside_model_ema_decay},
+      {"others", "freeze_layers", "freeze"},
+      {"Hugging Face, Axolotl", "early_stopping_patience", "early_stopping.patience"},
+      {"Hugging Face", "early_stopping_threshold", "early_stopping.min_delta"},
+
       {"timm", "smoothing", "objective.label_smoothing"},
       {"Hugging Face", "label_smoothing_factor", "objective.label_smoothing"},
       {"timm", "data_dir", "data.path"},
@@ -541,6 +564,7 @@ const std::vector<Row>& rows() {
       {"Hugging Face", "use_cpu", "device", synonym, {{"true", "cpu"}, {"false", ""}}},
       {"Hugging Face, Composer", "run_name", "name"},
       {"timm", "experiment", "name"},
+      {"Lightning", "trainer.deterministic", "deterministic", synonym, booleans()},
       {"Lightning", "trainer.benchmark", "cuda.cudnn_benchmark", synonym, booleans()},
   };
   return all;
@@ -593,7 +617,7 @@ bool keeps_value(const Row& row, const Node& value) {
 
 // Keys of ours that mean something by null, and have words whose values are taken as they are.
 bool takes_null(std::string_view key) {
-  return key == "max_grad_norm" || key == "data.path";
+  return key == "max_grad_norm" || key == "data.path" || key == "early_stopping.patience";
 }
 
 Converted convert(const Row& row, const Entry& written, const Node& map) {
