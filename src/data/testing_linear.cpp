@@ -4,14 +4,12 @@
 #include "base/text.h"
 #include "data/components.h"
 #include "data/labels.h"
+#include "data/text_lines.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <charconv>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
@@ -20,6 +18,7 @@ namespace gputrain::data {
 namespace {
 
 constexpr std::int64_t kLargestLabel = 999'999'999;
+constexpr const char* kLine = "`label value value ...`";
 
 // Batches are made on the host and copied while the host waits: fine for a handful of values.
 class LinearSplit : public Split {
@@ -61,25 +60,16 @@ class LinearSplit : public Split {
   at::MemoryFormat format_;
 };
 
-template <class Number>
-Number parse(const std::string& word, const std::string& place) {
-  Number value{};
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error == std::errc() && end == word.data() + word.size()) return value;
-  throw Error(ExitCode::kData,
-              concat(place, ": found ", word, "; expected lines of `label value value ...`"));
-}
-
 void read_line(const std::string& line, const std::string& place, LinearSamples& samples) {
   std::istringstream words(line);
   std::string word;
   words >> word;
-  const auto label = parse<std::int64_t>(word, place);
+  const auto label = parse_number<std::int64_t>(word, place, kLine);
   if (label < 0 || label > kLargestLabel) {
     throw Error(ExitCode::kData, concat(place, ": label is ", label, "; expected 0 to ", kLargestLabel));
   }
   std::int64_t features = 0;
-  for (; words >> word; ++features) samples.values.push_back(parse<float>(word, place));
+  for (; words >> word; ++features) samples.values.push_back(parse_number<float>(word, place, kLine));
   if (samples.labels.empty()) samples.features = features;
   if (features == 0 || features != samples.features) {
     throw Error(ExitCode::kData,
@@ -90,12 +80,7 @@ void read_line(const std::string& line, const std::string& place, LinearSamples&
 }
 
 LinearSamples read_file(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(ExitCode::kData, path + ": is a folder; expected a text file");
-  }
-  std::ifstream in(path);
-  if (!in) throw Error(ExitCode::kData, path + ": cannot be read; expected a text file");
+  std::ifstream in = open_text_file(path);
   return read_linear(in, path);
 }
 
@@ -120,14 +105,11 @@ void describe(recipe::Visitor& v, TestingLinearOptions& o) {
 
 LinearSamples read_linear(std::istream& in, const std::string& name) {
   LinearSamples samples;
-  std::string line;
-  for (int number = 1; std::getline(in, line); ++number) {
-    const std::size_t first = line.find_first_not_of(" \t\r");
-    if (first == std::string::npos || line[first] == '#') continue;
-    read_line(line, concat(name, ":", number), samples);
-  }
+  for_each_line(in, name, [&samples](const std::string& line, const std::string& place) {
+    read_line(line, place, samples);
+  });
   if (samples.labels.empty()) {
-    throw Error(ExitCode::kData, name + ": has no samples; expected lines of `label value value ...`");
+    throw Error(ExitCode::kData, concat(name, ": has no samples; expected lines of ", kLine));
   }
   return samples;
 }

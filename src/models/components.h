@@ -12,5 +12,6 @@ ModelComponent resnet34();
 ModelComponent resnet50();
 ModelComponent resnet101();
 ModelComponent resnet152();
+ModelComponent testing_tokens();
 
 }  // namespace gputrain::models

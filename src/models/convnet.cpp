@@ -23,7 +23,7 @@ void describe(recipe::Visitor& v, ConvNetOptions& o) {
 
 void check_size(const ConvNetOptions& options, const ModelContext& context) {
   const std::int64_t smallest = std::int64_t{1} << (options.stages - 1);
-  const std::int64_t height = context.sample_shape[1], width = context.sample_shape[2];
+  const auto [channels, height, width] = image_shape(context);
   if (height >= smallest && width >= smallest) return;
   throw SettingError(
       "model.stages",
@@ -37,7 +37,7 @@ class ConvNet : public nn::Module {
  public:
   ConvNet(const ConvNetOptions& options, const ModelContext& context) {
     check_size(options, context);
-    std::int64_t in = context.sample_shape[0];
+    std::int64_t in = image_shape(context).channels;
     std::int64_t out = options.width;
     for (std::int64_t stage = 1; stage <= options.stages; ++stage, in = out, out *= 2) {
       const std::string number = std::to_string(stage);

@@ -13,12 +13,14 @@ namespace gputrain::models {
 
 // What the data asks of a model.
 struct ModelContext {
-  std::vector<std::int64_t> sample_shape;  // [channels, height, width]
-  std::int64_t num_classes = 0;
+  std::vector<std::int64_t> sample_shape;  // images: [channels, height, width]; tokens: [positions]
+  std::int64_t num_classes = 0;            // and of tokens
   nn::Init init;
 };
 
-using Model = std::unique_ptr<nn::Module>;  // [batch, channels, height, width] -> logits [batch, classes]
+// Images [batch, channels, height, width] -> logits [batch, classes], or tokens [batch, positions], int64 ->
+// logits [batch, positions, classes].
+using Model = std::unique_ptr<nn::Module>;
 using ModelComponent = recipe::Component<Model, const ModelContext&>;
 
 // Every model that a recipe can name. Adding one: a file with its options and build function,

@@ -112,7 +112,7 @@ class ResNet : public nn::Module {
  public:
   ResNet(const Depths& depths, const ResNetOptions& options, const ModelContext& context)
       : stem_(options.stem) {
-    const std::int64_t channels = context.sample_shape[0];
+    const std::int64_t channels = image_shape(context).channels;
     const nn::Conv2dShape stem =
         stem_ == Stem::kImageNet
             ? nn::Conv2dShape{.in = channels, .out = 64, .kernel = 7, .stride = 2, .padding = 3}

@@ -9,8 +9,16 @@ void describe_shape(recipe::Visitor& v, ShapeOptions& o) {
   v.integer("in_channels", o.in_channels, {1, 4096}, "channels", "channels of the images; auto: the data's");
 }
 
+ImageShape image_shape(const ModelContext& context) {
+  const std::vector<std::int64_t>& shape = context.sample_shape;
+  if (shape.size() == 3) return {shape[0], shape[1], shape[2]};
+  throw SettingError("model.name",
+                     "reads images, the data has sequences of tokens; expected data of images, or "
+                     "a model that reads tokens");
+}
+
 std::int64_t output_classes(const ShapeOptions& options, const ModelContext& context) {
-  const std::int64_t channels = context.sample_shape[0];
+  const std::int64_t channels = image_shape(context).channels;
   if (options.in_channels && *options.in_channels != channels) {
     throw SettingError("model.in_channels", concat("is ", *options.in_channels, ", the data has ", channels,
                                                    "; write auto or ", channels));

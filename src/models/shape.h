@@ -15,6 +15,15 @@ struct ShapeOptions {
 
 void describe_shape(recipe::Visitor& v, ShapeOptions& o);
 
+struct ImageShape {
+  std::int64_t channels;
+  std::int64_t height;
+  std::int64_t width;
+};
+
+// Throws SettingError when the data gives no images.
+ImageShape image_shape(const ModelContext& context);
+
 // Classes of the last layer. Throws Error(kUsage) when the data has more of them, or other channels than the
 // recipe says.
 std::int64_t output_classes(const ShapeOptions& options, const ModelContext& context);

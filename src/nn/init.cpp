@@ -18,6 +18,10 @@ at::Tensor kaiming_normal_fan_out(at::IntArrayRef shape, const Init& init) {
   return at::empty(shape).normal_(0, std::sqrt(2 / fan_out), init.generator);
 }
 
+at::Tensor standard_normal(at::IntArrayRef shape, const Init& init) {
+  return at::empty(shape).normal_(0, 1, init.generator);
+}
+
 at::Tensor uniform_fan_in(at::IntArrayRef shape, std::int64_t fan_in, const Init& init) {
   const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
   return at::empty(shape).uniform_(-bound, bound, init.generator);

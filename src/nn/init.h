@@ -20,6 +20,9 @@ Init init_on_cpu(std::uint64_t seed);
 // `shape` is [out, in, height, width]; float32.
 at::Tensor kaiming_normal_fan_out(at::IntArrayRef shape, const Init& init);
 
+// PyTorch's default for embeddings: normal, mean 0, deviation 1. float32.
+at::Tensor standard_normal(at::IntArrayRef shape, const Init& init);
+
 // PyTorch's default for convolutions, linear layers and their biases: uniform in +-1/sqrt(fan_in).
 at::Tensor uniform_fan_in(at::IntArrayRef shape, std::int64_t fan_in, const Init& init);
 

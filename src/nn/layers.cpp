@@ -5,6 +5,7 @@
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/flatten.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/ones.h>
@@ -55,6 +56,13 @@ Linear::Linear(std::int64_t in, std::int64_t out, const Init& init)
 
 at::Tensor Linear::forward(const at::Tensor& input) {
   return at::linear(input, weight_, bias_);
+}
+
+Embedding::Embedding(std::int64_t rows, std::int64_t width, const Init& init)
+    : weight_(add_parameter("weight", standard_normal({rows, width}, init))) {}
+
+at::Tensor Embedding::forward(const at::Tensor& input) {
+  return at::embedding(weight_, input);
 }
 
 at::Tensor conv_norm_relu(Conv2d& conv, BatchNorm2d& norm, const at::Tensor& input) {

@@ -61,6 +61,20 @@ class Linear : public Module {
   at::Tensor weight_, bias_;
 };
 
+// A row of `weight` [rows, width] for each number: [...], int64, from 0 to rows - 1 -> [..., width]. Whether
+// the numbers are in that range is for the data to check: a GPU cannot say which one was not. Source:
+// PyTorch's Embedding, its initialisation included (normal, deviation 1).
+class Embedding : public Module {
+ public:
+  Embedding(std::int64_t rows, std::int64_t width, const Init& init);
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override;
+
+ private:
+  at::Tensor weight_;
+};
+
 // relu(norm(conv(x))), or relu(norm(conv(x)) + shortcut): the unit that a fused kernel replaces. ReLU works
 // in place on the normalisation's output, which that one's backward does not need.
 at::Tensor conv_norm_relu(Conv2d& conv, BatchNorm2d& norm, const at::Tensor& input);

@@ -6,13 +6,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace gputrain::objectives {
 
 // What a model is trained for: a loss summed over targets, and metrics counted over targets, so that sums
-// over any split of the data divide to the same means.
+// over any split of the data divide to the same means. Positions that the data set's `ignore_index` marks are
+// no targets: they add nothing to any sum. A batch without a target has sums of 0 and gradients of 0.
 class Objective {
  public:
   virtual ~Objective() = default;
@@ -30,6 +32,7 @@ class Objective {
 
 struct ObjectiveContext {
   std::int64_t num_classes = 0;
+  std::optional<std::int64_t> ignore_index = std::nullopt;  // the data's
 };
 
 using ObjectiveComponent = recipe::Component<std::unique_ptr<Objective>, const ObjectiveContext&>;

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "report/output_file.h"
+#include "report/summary.h"
 #include "train/throughput.h"
 
 #include <algorithm>
@@ -46,6 +47,8 @@ void add_metrics(Row& row, const std::vector<train::Metric>& metrics) {
 
 Row row_of(const train::StepRecord& record) {
   const device::MemoryReading& memory = record.memory;
+  const bool computed = train::was_computed(record);
+  const std::optional<train::SkipReason> reason = train::skip_reason(record);
   Row row{{"step", cell(record.step)},
           {"window", cell(record.window)},
           {"epoch", cell(record.epoch)},
@@ -53,10 +56,11 @@ Row row_of(const train::StepRecord& record) {
           {"samples_total", cell(record.samples_total)},
           {"targets", cell(record.targets)},
           {"micro_batches", cell(record.micro_batches)},
-          {"loss", cell(record.loss)},
-          {"grad_norm", cell(record.grad_norm)},
+          {"loss", computed ? cell(record.loss) : ""},
+          {"grad_norm", computed ? cell(record.grad_norm) : ""},
           {"learning_rate", cell(record.learning_rate)},
           {"skipped", cell(record.skipped)},
+          {"skip_reason", reason ? std::string(to_word(*reason)) : ""},
           {"loss_scale", cell(record.loss_scale)},
           {"warmup", cell(record.warmup)},
           {"seconds", cell(record.seconds)},

@@ -80,10 +80,13 @@ Json to_json(const train::StepRecord& record) {
   object["samples_total"] = record.samples_total;
   object["targets"] = record.targets;
   object["micro_batches"] = record.micro_batches;
-  put(object, "loss", record.loss);
-  put(object, "grad_norm", record.grad_norm);
+  const bool computed = train::was_computed(record);
+  put(object, "loss", computed ? std::optional(record.loss) : std::nullopt);
+  put(object, "grad_norm", computed ? std::optional(record.grad_norm) : std::nullopt);
   put(object, "learning_rate", record.learning_rate);
   object["skipped"] = record.skipped;
+  const std::optional<train::SkipReason> reason = train::skip_reason(record);
+  object["skip_reason"] = reason ? Json(to_word(*reason)) : Json();
   put(object, "loss_scale", record.loss_scale);
   object["warmup"] = record.warmup;
   put(object, "seconds", record.seconds);
@@ -116,6 +119,7 @@ Json to_json(const train::RunInfo& info, const train::RunSummary& summary) {
   object["problem"] = summary.problem.empty() ? Json() : Json(summary.problem);
   object["steps"] = summary.steps;
   object["skipped"] = summary.skipped;
+  object["skipped_without_targets"] = summary.skipped_without_targets;
   put(object, "epochs", summary.epochs);
   object["samples"] = summary.samples;
   object["unit"] = info.unit;

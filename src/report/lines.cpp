@@ -68,13 +68,14 @@ void StepLines::start(const train::RunInfo& info) {
 }
 
 std::optional<std::string> StepLines::step(const train::StepRecord& record) {
-  last_ = record;
   if (record.skipped) ++skipped_;
-  ++since_line_.windows;
   since_line_.throughput.add(record);
   (record.warmup ? since_line_.warmup : since_line_.measured).add(record);
   const auto peak = record.memory.device_peak ? record.memory.device_peak : record.memory.device;
   since_line_.device_peak = std::max(since_line_.device_peak, peak);
+  if (!train::was_computed(record)) return std::nullopt;
+  ++since_line_.windows;
+  last_ = record;
   if (!due()) return std::nullopt;
   return take_line();
 }

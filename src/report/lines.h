@@ -28,7 +28,7 @@ class StepLines {
 
   void start(const train::RunInfo& info);
   // The line, when this window has one: the first, the last, every log_every-th step, and every
-  // log_every windows while all are skipped.
+  // log_every windows while all are skipped. One without targets has nothing to show but the count.
   std::optional<std::string> step(const train::StepRecord& record);
   // The line of the last window, unless step() gave it already.
   std::optional<std::string> finish();
@@ -51,7 +51,7 @@ class StepLines {
     void add(const train::StepRecord& record);
   };
   struct Interval {
-    std::int64_t windows = 0;
+    std::int64_t windows = 0;  // that were computed
     train::Throughput throughput;
     Times measured;
     Times warmup;
@@ -60,7 +60,7 @@ class StepLines {
 
   std::int64_t log_every_;
   train::RunInfo info_;
-  std::optional<train::StepRecord> last_;  // the newest window
+  std::optional<train::StepRecord> last_;  // the newest window that was computed
   std::int64_t skipped_ = 0;
   bool any_line_ = false;
   Interval since_line_;

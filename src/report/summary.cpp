@@ -23,11 +23,16 @@ std::string headline(const train::RunInfo& info, const train::RunSummary& summar
   return line + "\n";
 }
 
+std::string skipped_text(const train::RunSummary& summary) {
+  if (summary.skipped == 0) return "";
+  const std::int64_t empty = summary.skipped_without_targets;
+  const std::string of_these = empty > 0 ? concat(", ", format_count(empty), " of them without targets") : "";
+  return concat(" (", format_count(summary.skipped), " skipped", of_these, ")");
+}
+
 std::string steps_text(const train::RunInfo& info, const train::RunSummary& summary) {
-  const std::string skipped =
-      summary.skipped > 0 ? concat(" (", format_count(summary.skipped), " skipped)") : "";
-  return concat(format_count(summary.steps), skipped, " | ", fixed(summary.epochs, 1), " epochs | ",
-                format_count(summary.samples), " ", info.unit);
+  return concat(format_count(summary.steps), skipped_text(summary), " | ", fixed(summary.epochs, 1),
+                " epochs | ", format_count(summary.samples), " ", info.unit);
 }
 
 std::string memory_text(const device::MemoryReading& memory) {
@@ -103,6 +108,10 @@ std::string_view to_word(train::StopReason reason) {
       return "early_stopped";
   }
   return "";
+}
+
+std::string_view to_word(train::SkipReason reason) {
+  return reason == train::SkipReason::kNoTargets ? "no_targets" : "not_finite";
 }
 
 std::string summary_text(const train::RunInfo& info, const train::RunSummary& summary) {

@@ -12,6 +12,7 @@ std::string_view to_text(train::StopReason reason);
 // The word that JSON carries: epochs, max_steps, max_time, interrupted, terminated, not_finite,
 // early_stopped.
 std::string_view to_word(train::StopReason reason);
+std::string_view to_word(train::SkipReason reason);  // not_finite, no_targets
 
 // What the end of a run shows: several lines, each ended by a newline.
 std::string summary_text(const train::RunInfo& info, const train::RunSummary& summary);

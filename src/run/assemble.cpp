@@ -167,6 +167,7 @@ void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
             plan.data.build({.device = options.device, .seed = options.seed, .channels_last = channels_last});
         made.data.train = data::with_faults(std::move(made.data.train), "training");
         made.data.validation = data::with_faults(std::move(made.data.validation), "validation");
+        data::check_targets(made.data);
       });
   if (has_data && plan.model.build) {
     attempt([&] {
@@ -182,7 +183,7 @@ void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
   const nn::NamedTensors trained =
       made.model ? optim::trained(made.model->named_parameters()) : nn::NamedTensors();
   if (has_data && plan.objective.build) {
-    attempt([&] { made.objective = plan.objective.build({made.data.num_classes}); });
+    attempt([&] { made.objective = plan.objective.build({made.data.num_classes, made.data.ignore_index}); });
   }
   if (plan.optimizer.build) {
     attempt([&] { made.optimizer = plan.optimizer.build({trained, options.seed}); });

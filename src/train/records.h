@@ -28,6 +28,10 @@ struct RunInfo {
   std::optional<std::int64_t> memory_limit_bytes;  // of `device`: what the card, or the machine of a CPU, has
 };
 
+// Why a window was skipped: its loss or gradient was not finite, or it had no target, and nothing was
+// computed.
+enum class SkipReason { kNotFinite, kNoTargets };
+
 // One window: an update, or a window that was skipped.
 struct StepRecord {
   std::int64_t step = 0;     // applied updates so far, this one included
@@ -37,8 +41,8 @@ struct StepRecord {
   std::int64_t samples_total = 0;
   std::int64_t targets = 0;  // in this window
   std::int64_t micro_batches = 0;
-  double loss = 0;           // sum over targets / targets of the window
-  double grad_norm = 0;      // L2, before clipping
+  double loss = 0;           // sum over targets / targets of the window; nothing where it has none
+  double grad_norm = 0;      // L2, before clipping; likewise
   double learning_rate = 0;  // used by this update
   bool skipped = false;
   std::optional<double> loss_scale;  // that this window was computed with
@@ -48,6 +52,16 @@ struct StepRecord {
   std::optional<double> eta_seconds;
   device::MemoryReading memory;
 };
+
+inline std::optional<SkipReason> skip_reason(const StepRecord& record) {
+  if (!record.skipped) return std::nullopt;
+  return record.targets == 0 ? SkipReason::kNoTargets : SkipReason::kNotFinite;
+}
+
+// Whether it has a loss and a norm.
+inline bool was_computed(const StepRecord& record) {
+  return skip_reason(record) != SkipReason::kNoTargets;
+}
 
 struct EvalRecord {
   std::int64_t step = 0;
@@ -68,6 +82,7 @@ struct RunSummary {
   StopReason reason = StopReason::kEpochs;
   std::int64_t steps = 0;
   std::int64_t skipped = 0;
+  std::int64_t skipped_without_targets = 0;  // of these
   double epochs = 0;
   std::int64_t samples = 0;
   std::optional<double> final_loss;

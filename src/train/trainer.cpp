@@ -53,28 +53,36 @@ class Trainer {
     device::Mark begin;
     device::Mark end;
 
-    bool is_done() const { return values.ready() && end.reached(); }
+    bool was_computed() const { return values.valid(); }
+    bool is_done() const { return (!was_computed() || values.ready()) && end.reached(); }
   };
 
   std::optional<StopReason> reached_limit(const data::Window& last) const;
   void train_window(const data::Window& window);
+  std::int64_t count_targets(const data::Window& window) const;
+  void pass_over(const data::Window& window);
+  void update_with(const data::Window& window);
   at::Tensor run_window(const data::Window& window);
   Error out_of_memory(const char* where, const std::exception& error, const char* remedy) const;
   std::int64_t possible_steps() const;
+  std::int64_t computed_windows() const;
   const LearningRates& learning_rates();
   double learning_rate(std::int64_t applied) const;
   void run_micro_batch(const data::Window& window, std::size_t micro);
   void seed_micro_batch(const data::Window& window, std::size_t micro) const;
   StepRecord describe_window(const data::Window& window) const;
-  void dispatch(StepRecord record, const data::Window& window, const at::Tensor& values, device::Mark begin);
+  void dispatch(StepRecord record, const data::Window& window, device::PendingScalars values,
+                device::Mark begin);
   bool is_log_step(std::int64_t step) const;
   std::size_t windows_ahead() const;
   bool graphs_are_open() const;
   void capture_passes(const data::Window& window);
   void deliver(std::size_t leave_in_flight);
   void deliver_one(Pending pending);
+  void conclude(Pending& pending);
   bool take_outcome(Pending& pending);
   void skip(Pending& pending, bool ends);
+  void report_windows_without_targets();
   std::string where_it_began(const data::Window& window);
   void forget_passes(std::int64_t micro_batches);
   bool validation_is_due() const;
@@ -156,6 +164,7 @@ RunSummary Trainer::run() {
     stopped_ = reached_limit(window);
   }
   if (stopped_ == StopReason::kEarlyStopped) sink_.notice("stopping early: " + early_stopping_->reason());
+  report_windows_without_targets();
   summary_.reason = *stopped_;
   summary_.samples_per_second = throughput_.rate();
   return summary_;
@@ -172,18 +181,43 @@ std::optional<StopReason> Trainer::reached_limit(const data::Window& last) const
 
 void Trainer::train_window(const data::Window& window) {
   ++windows_;
+  data_wait_ = 0;
+  targets_ = count_targets(window);
+  if (targets_ == 0) {
+    pass_over(window);
+  } else {
+    update_with(window);
+  }
+  // A trace shows the weights after this very window.
+  deliver(is_log_step(possible_steps()) || trace_ || graphs_are_open() ? 0 : windows_ahead());
+  if (targets_ > 0 && graphs_are_open() && computed_windows() >= kWindowsBeforeCapture)
+    capture_passes(window);
+  if (fault_at(FaultKind::kStop, {.step = windows_})) std::raise(SIGTERM);
+}
+
+std::int64_t Trainer::count_targets(const data::Window& window) const {
+  std::int64_t count = 0;
+  for (const auto& ids : window.micro_batches) count += parts_.data.train->targets(ids);
+  return count;
+}
+
+// A window with nothing to learn from: the data moves on, and nothing else. A mean over no target would be
+// 0/0.
+void Trainer::pass_over(const data::Window& window) {
+  StepRecord record = describe_window(window);
+  record.skipped = true;
+  dispatch(std::move(record), window, {}, window_begin_);
+}
+
+void Trainer::update_with(const data::Window& window) {
   try {
     const at::Tensor values = run_window(window);
     sleep_if_asked({.step = windows_, .phase = "step"});
-    dispatch(describe_window(window), window, values, window_begin_);
+    dispatch(describe_window(window), window, scalars_.copy(values), window_begin_);
   } catch (const std::exception& error) {
     if (!device::is_out_of_memory(error)) throw;
     throw out_of_memory("step ", error, "micro_batch_size with more gradient_accumulation_steps");
   }
-  // A trace shows the weights after this very window.
-  deliver(is_log_step(possible_steps()) || trace_ || graphs_are_open() ? 0 : windows_ahead());
-  if (graphs_are_open() && windows_ >= kWindowsBeforeCapture) capture_passes(window);
-  if (fault_at(FaultKind::kStop, {.step = windows_})) std::raise(SIGTERM);
 }
 
 Error Trainer::out_of_memory(const char* where, const std::exception& error, const char* remedy) const {
@@ -193,9 +227,6 @@ Error Trainer::out_of_memory(const char* where, const std::exception& error, con
 }
 
 at::Tensor Trainer::run_window(const data::Window& window) {
-  data_wait_ = 0;
-  targets_ = 0;
-  for (const auto& ids : window.micro_batches) targets_ += parts_.data.train->targets(ids);
   const Stopwatch host;
   update_.begin(targets_, window.micro_batches.size());
   for (std::size_t micro = 0; micro < window.micro_batches.size(); ++micro) run_micro_batch(window, micro);
@@ -206,7 +237,13 @@ at::Tensor Trainer::run_window(const data::Window& window) {
 
 // Updates applied so far, if none of those in flight is skipped.
 std::int64_t Trainer::possible_steps() const {
-  return summary_.steps + static_cast<std::int64_t>(pending_.size());
+  return summary_.steps + std::count_if(pending_.begin(), pending_.end(),
+                                        [](const Pending& pending) { return pending.was_computed(); });
+}
+
+// So far, if none is in flight.
+std::int64_t Trainer::computed_windows() const {
+  return windows_ - summary_.skipped_without_targets;
 }
 
 double Trainer::learning_rate(std::int64_t applied) const {
@@ -261,18 +298,18 @@ StepRecord Trainer::describe_window(const data::Window& window) const {
   return record;
 }
 
-void Trainer::dispatch(StepRecord record, const data::Window& window, const at::Tensor& values,
+// values: none where nothing was computed.
+void Trainer::dispatch(StepRecord record, const data::Window& window, device::PendingScalars values,
                        device::Mark begin) {
-  device::PendingScalars copy = scalars_.copy(values);
   window_begin_ = clock_.record();
-  if (windows_ == 1) {
+  if (values.valid() && summary_.first_step_seconds == 0) {
     window_begin_.wait();
     summary_.first_step_seconds = seconds_since_process_start();
   }
   if (windows_ <= options_.warmup_steps) pace_.restart();
   record.memory = read_memory(is_log_step(possible_steps() + 1));
   record.eta_seconds = eta_seconds();
-  pending_.push_back({std::move(record), window, std::move(copy), std::move(begin), window_begin_});
+  pending_.push_back({std::move(record), window, std::move(values), std::move(begin), window_begin_});
 }
 
 bool Trainer::is_log_step(std::int64_t step) const {
@@ -325,15 +362,15 @@ void Trainer::deliver(std::size_t leave_in_flight) {
 
 void Trainer::deliver_one(Pending pending) {
   StepRecord& record = pending.record;
-  const bool ends = take_outcome(pending);
   record.seconds = clock_.seconds_between(pending.begin, pending.end);
-  window_seconds_ = record.seconds;
-  if (record.skipped) {
-    skip(pending, ends);
+  record.learning_rate = learning_rate(summary_.steps);
+  if (pending.was_computed()) {
+    conclude(pending);
   } else {
-    skipped_in_a_row_ = 0;
-    summary_.final_loss = record.loss;
+    summary_.skipped += 1;
+    summary_.skipped_without_targets += 1;
   }
+  record.step = summary_.steps;
   summary_.samples = record.samples_total;
   summary_.epochs = record.epoch;
   summary_.training_seconds += record.seconds;
@@ -342,6 +379,18 @@ void Trainer::deliver_one(Pending pending) {
   throughput_.add(record);
   if (trace_) trace_->update(record, parts_.model, options_.device);
   sink_.step(record);
+}
+
+void Trainer::conclude(Pending& pending) {
+  window_seconds_ = pending.record.seconds;
+  const bool ends = take_outcome(pending);
+  if (pending.record.skipped) {
+    skip(pending, ends);
+    return;
+  }
+  skipped_in_a_row_ = 0;
+  summary_.steps += 1;
+  summary_.final_loss = pending.record.loss;
 }
 
 // Whether nothing changes any more on the device.
@@ -354,9 +403,6 @@ bool Trainer::take_outcome(Pending& pending) {
   record.grad_norm = outcome(Outcome::kGradNorm);
   record.skipped = outcome(Outcome::kApplied) == 0;
   if (options_.update.loss_scale) record.loss_scale = outcome(Outcome::kLossScale);
-  record.learning_rate = learning_rate(summary_.steps);
-  if (!record.skipped) summary_.steps += 1;
-  record.step = summary_.steps;
   return outcome(Outcome::kStopped) != 0;
 }
 
@@ -378,11 +424,19 @@ void Trainer::skip(Pending& pending, bool ends) {
     return;
   }
   // What came after it was undone on the device, too.
-  for (const Pending& later : pending_) forget_passes(later.record.micro_batches);
+  for (const Pending& later : pending_) {
+    if (later.was_computed()) forget_passes(later.record.micro_batches);
+  }
   const std::string row =
       skipped_in_a_row_ > 1 ? concat(", the last of ", skipped_in_a_row_, " in a row") : "";
-  summary_.problem = concat(found, row, "; the weights are those after step ", record.step);
+  summary_.problem = concat(found, row, "; the weights are those after step ", summary_.steps);
   stopped_ = StopReason::kNotFinite;
+}
+
+void Trainer::report_windows_without_targets() {
+  if (summary_.skipped_without_targets == 0) return;
+  sink_.notice(concat("skipped ", summary_.skipped_without_targets, " of ", summary_.steps + summary_.skipped,
+                      " windows, which had no target: there was nothing to learn from them"));
 }
 
 // Where values that are not finite come from, by running the window again with checks.

@@ -129,15 +129,16 @@ TEST_CASE("metrics.jsonl: one line for each record, there as soon as it happened
   const auto sink = report::jsonl_sink(folder / "run/metrics.jsonl", noon);
   sink->start(small_run());
   sink->step(step_record(120));
-  CHECK(lines_of(folder / "run/metrics.jsonl").at(1) ==
-        R"({"kind":"step","unix_seconds":1700000000.5,"step":120,"window":120,"epoch":0.25,"samples":128,)"
-        R"("samples_total":15360,"targets":128,"micro_batches":4,"loss":2.3141,"grad_norm":0.866,)"
-        R"("learning_rate":0.1,"skipped":false,"loss_scale":null,"warmup":false,"seconds":0.155,)"
-        R"("data_wait_seconds":0.00155,"samples_per_second":825.8064516129033,"eta_seconds":780.0,)"
-        R"("memory_allocated_bytes":5368709120,"memory_reserved_bytes":6442450944,)"
-        R"("memory_device_bytes":7516192768,"memory_allocated_peak_bytes":8589934592,)"
-        R"("memory_reserved_peak_bytes":9663676416,"memory_device_peak_bytes":10522669875,)"
-        R"("memory_device_is_estimate":false})");
+  CHECK(
+      lines_of(folder / "run/metrics.jsonl").at(1) ==
+      R"({"kind":"step","unix_seconds":1700000000.5,"step":120,"window":120,"epoch":0.25,"samples":128,)"
+      R"("samples_total":15360,"targets":128,"micro_batches":4,"loss":2.3141,"grad_norm":0.866,)"
+      R"("learning_rate":0.1,"skipped":false,"skip_reason":null,"loss_scale":null,"warmup":false,"seconds":0.155,)"
+      R"("data_wait_seconds":0.00155,"samples_per_second":825.8064516129033,"eta_seconds":780.0,)"
+      R"("memory_allocated_bytes":5368709120,"memory_reserved_bytes":6442450944,)"
+      R"("memory_device_bytes":7516192768,"memory_allocated_peak_bytes":8589934592,)"
+      R"("memory_reserved_peak_bytes":9663676416,"memory_device_peak_bytes":10522669875,)"
+      R"("memory_device_is_estimate":false})");
   sink->eval(eval_record());
   sink->notice("a \"quoted\" notice");
   sink->finish(run_summary());
@@ -195,23 +196,27 @@ TEST_CASE("metrics.csv: a header, then a row for each window", "[report]") {
   const auto sink = report::csv_sink(folder.path());
   sink->step(step_record(120));
   train::StepRecord bare;
+  bare.targets = 2;
   bare.loss = kNan;
   bare.skipped = true;
   bare.warmup = true;
   sink->step(bare);
+  bare.targets = 0;
+  sink->step(bare);
   const auto lines = lines_of(folder / "metrics.csv");
-  REQUIRE(lines.size() == 3);
+  REQUIRE(lines.size() == 4);
   CHECK(lines[0] ==
         "step,window,epoch,samples,samples_total,targets,micro_batches,loss,grad_norm,learning_rate,skipped,"
-        "loss_scale,"
+        "skip_reason,loss_scale,"
         "warmup,seconds,data_wait_seconds,samples_per_second,memory_allocated_bytes,memory_reserved_bytes,"
         "memory_device_bytes,memory_allocated_peak_bytes,memory_reserved_peak_bytes,memory_device_peak_bytes,"
         "memory_device_is_estimate");
   CHECK(lines[1] ==
-        "120,120,0.25,128,15360,128,4,2.3141,0.866,0.1,0,,0,0.155,0.00155,825.8064516129033,5368709120,"
+        "120,120,0.25,128,15360,128,4,2.3141,0.866,0.1,0,,,0,0.155,0.00155,825.8064516129033,5368709120,"
         "6442450944,"
         "7516192768,8589934592,9663676416,10522669875,0");
-  CHECK(lines[2] == "0,0,0,0,0,0,0,nan,0,0,1,,1,0,0,,,,,,,,0");
+  CHECK(lines[2] == "0,0,0,0,0,2,0,nan,0,0,1,not_finite,,1,0,0,,,,,,,,0");
+  CHECK(lines[3] == "0,0,0,0,0,0,0,,,0,1,no_targets,,1,0,0,,,,,,,,0");
 }
 
 TEST_CASE("evals.csv: a row for each evaluation, odd names in quotes", "[report]") {

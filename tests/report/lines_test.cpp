@@ -118,6 +118,20 @@ TEST_CASE("step line: skipped windows are counted, and shown also when nothing e
   CHECK_THAT(line, ContainsSubstring("| eta 13m | skipped 2"));
 }
 
+TEST_CASE("step line: a window without targets has nothing to show but the count", "[report]") {
+  StepLines lines = lines_for(small_run(), 1);
+  train::StepRecord empty = step_record(0);
+  empty.targets = 0;
+  empty.skipped = true;
+  CHECK_FALSE(lines.step(empty));
+  CHECK(lines.progress().empty());
+  CHECK_FALSE(lines.finish());
+  CHECK_THAT(*lines.step(step_record(1)), ContainsSubstring("step 1/5000 | loss 2.314 |"));
+  CHECK_FALSE(lines.step(empty));
+  CHECK_FALSE(lines.finish());
+  CHECK_THAT(*lines.step(step_record(2)), ContainsSubstring("| skipped 2"));
+}
+
 TEST_CASE("progress line: percent, loss, throughput, time left", "[report]") {
   StepLines lines = lines_for(small_run(), 1000);
   CHECK(lines.progress().empty());

@@ -27,6 +27,16 @@ TEST_CASE("summary: says what was done, how well, how fast, in what memory and t
       "               runs/fashion/model.safetensors\n");
 }
 
+TEST_CASE("summary: windows without targets are told apart from those that were not finite", "[report]") {
+  train::RunSummary summary = run_summary();
+  summary.skipped_without_targets = 2;
+  CHECK_THAT(report::summary_text(small_run(), summary),
+             ContainsSubstring("  steps        5,000 (3 skipped, 2 of them without targets) |"));
+  const auto json = nlohmann::json::parse(report::summary_json(small_run(), summary));
+  CHECK(json["skipped"] == 3);
+  CHECK(json["skipped_without_targets"] == 2);
+}
+
 TEST_CASE("summary: a run that was stopped at once has nothing to measure", "[report]") {
   train::RunSummary summary;
   summary.reason = train::StopReason::kInterrupted;

@@ -2,6 +2,7 @@
 
 #include "recipe/component.h"
 
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -16,11 +17,21 @@ inline recipe::Node scalar(const std::string& text) {
   return node;
 }
 
-// A component's settings as a recipe's reader gives them: {{"lr", "0.1"}, {"nesterov", "true"}}.
+// "[1, 2]" is a list of scalars, everything else is one.
+inline recipe::Node value(const std::string& text) {
+  if (text.empty() || text.front() != '[') return scalar(text);
+  recipe::Node node;
+  node.kind = recipe::Node::Kind::kList;
+  std::istringstream items(text.substr(1, text.size() - 2));
+  for (std::string item; std::getline(items >> std::ws, item, ',');) node.list.push_back(scalar(item));
+  return node;
+}
+
+// A component's settings as a recipe's reader gives them: {{"lr", "0.1"}, {"hidden", "[4]"}}.
 inline recipe::Node settings(const std::vector<std::pair<std::string, std::string>>& values) {
   recipe::Node map;
   map.kind = recipe::Node::Kind::kMap;
-  for (const auto& [key, value] : values) map.map.push_back({scalar(key), scalar(value)});
+  for (const auto& [key, text] : values) map.map.push_back({scalar(key), value(text)});
   return map;
 }
 

@@ -9,6 +9,7 @@
 #include <ATen/ops/eye.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <stdexcept>
@@ -99,6 +100,37 @@ TEST_CASE("evaluation: batches of unequal size give the means over all samples",
     REQUIRE(record->metrics.size() == 1);
     CHECK(record->metrics[0].name == "accuracy");
     CHECK(std::abs(record->metrics[0].value - accuracy) < 1e-6);
+  }
+}
+
+// Of 7 samples only 2 and 5 have a target: in batches of 2 the first and the last one have none.
+TEST_CASE("evaluation: batches without targets add nothing, and the means are over the targets there are",
+          "[train]") {
+  class Sparse : public Points {
+   public:
+    using Points::Points;
+    std::int64_t targets(const std::vector<std::int64_t>& ids) const override {
+      return std::count_if(ids.begin(), ids.end(), [](std::int64_t id) { return id == 2 || id == 5; });
+    }
+    nn::Batch batch(const std::vector<std::int64_t>& ids) override {
+      nn::Batch batch = Points::batch(ids);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (targets({ids[i]}) == 0) batch.target[static_cast<std::int64_t>(i)].fill_(-100);
+      }
+      batch.targets = targets(ids);
+      return batch;
+    }
+  };
+  Watched model;
+  Points all(7);
+  Sparse sparse(7);
+  const StopFlag stop;
+  const auto objective = bound(objectives::all_objectives(), "cross_entropy").build({2, -100});
+  for (const std::int64_t batch_size : {2, 7, 1}) {
+    const EvalRecord found = *evaluate(model, sparse, *objective, {}, batch_size, stop);
+    CHECK(found.samples == 7);
+    CHECK(found.loss == Approx(mean_loss(model, all, {2, 5})));
+    CHECK(found.metrics[0].value * 2 == Approx(std::round(found.metrics[0].value * 2)));  // 0, 1/2 or 1
   }
 }
 

@@ -18,6 +18,7 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace gputrain::train {
@@ -82,6 +83,23 @@ class Delayed : public Pictures {
 
  private:
   at::Tensor ballast_;
+};
+
+// The same, where every fourth sample alone has a target.
+class Sparse : public Delayed {
+ public:
+  using Delayed::Delayed;
+  std::int64_t targets(const std::vector<std::int64_t>& ids) const override {
+    return std::count_if(ids.begin(), ids.end(), [](std::int64_t id) { return id % 4 == 0; });
+  }
+  nn::Batch batch(const std::vector<std::int64_t>& ids) override {
+    nn::Batch batch = Delayed::batch(ids);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] % 4 != 0) batch.target[static_cast<std::int64_t>(i)].fill_(-100);
+    }
+    batch.targets = targets(ids);
+    return batch;
+  }
 };
 
 // Everything that a training run needs, on one device; the same numbers on all of them.
@@ -348,6 +366,34 @@ TEST_CASE("trainer on the GPU: allocated memory does not grow", "[train][gpu]") 
     INFO("step " << i + 1);
     CHECK(setup.recorder.steps[i].memory.allocated == early);
   }
+}
+
+// With few log lines many windows are in flight when one without targets comes; with a line for each, none.
+TEST_CASE("trainer on the GPU: windows without targets keep their place among those in flight",
+          "[train][gpu]") {
+  if (!test::has_gpu()) GPUTRAIN_SKIP("no GPU");
+  start_gpu();
+  Setup seldom(kGpu, "mlp", {}, {1, 8, 9}, 24), often(kGpu, "mlp", {}, {1, 8, 9}, 24);
+  for (Setup* setup : {&seldom, &often}) {
+    setup->data.train = std::make_unique<Sparse>(24, Shape{1, 8, 9}, kGpu);
+    setup->options.micro_batch_size = 1;
+    setup->options.epochs = 2;
+    setup->schedule = [](std::int64_t applied) { return 1.0 / static_cast<double>(1 + applied); };
+  }
+  seldom.options.log_every = 1000;
+  CHECK(seldom.train().skipped_without_targets == often.train().skipped_without_targets);
+  REQUIRE(seldom.recorder.steps.size() == often.recorder.steps.size());
+  for (std::size_t i = 0; i < often.recorder.steps.size(); ++i) {
+    const StepRecord &a = often.recorder.steps[i], &b = seldom.recorder.steps[i];
+    CAPTURE(i);
+    CHECK(b.window == a.window);
+    CHECK(b.step == a.step);
+    CHECK(b.targets == a.targets);
+    CHECK(b.skipped == (b.targets == 0));
+    CHECK(b.learning_rate == a.learning_rate);
+    CHECK(b.loss == Approx(a.loss).epsilon(1e-5));
+  }
+  CHECK(largest(seldom.parameters().sub(often.parameters())) < 1e-5);
 }
 
 }  // namespace gputrain::train

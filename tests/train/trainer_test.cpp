@@ -9,8 +9,12 @@
 #include <ATen/ops/equal.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <csignal>
+#include <limits>
+#include <optional>
 
 namespace gputrain::train {
 namespace {
@@ -26,29 +30,61 @@ Bench trained(Split split, std::int64_t samples, std::int64_t epochs) {
   return bench;
 }
 
-}  // namespace
-
-// 21 samples and windows of 8: 8, 8, 5, so the last window and its last micro-batch are short.
-TEST_CASE("update: how a window is split into micro-batches does not change what is learned", "[train]") {
-  const Bench whole = trained({8, 1}, 21, 2);
-  REQUIRE(whole.recorder.steps.size() == 6);
-  for (const Split& split : {Split{4, 2}, Split{2, 4}, Split{1, 8}}) {
-    const Bench parts = trained(split, 21, 2);
-    INFO(split.first << " x " << split.second);
-    REQUIRE(parts.recorder.steps.size() == 6);
-    for (std::size_t i = 0; i < 6; ++i) {
-      const StepRecord &a = whole.recorder.steps[i], &b = parts.recorder.steps[i];
-      CHECK(b.loss == Approx(a.loss).epsilon(1e-5));
-      CHECK(b.grad_norm == Approx(a.grad_norm).epsilon(1e-4));
-      CHECK(b.samples == a.samples);
-      CHECK(b.samples_total == a.samples_total);
-    }
-    const auto expected = whole.model->named_parameters(), found = parts.model->named_parameters();
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      CHECK(found[i].second.sub(expected[i].second).abs().max().item<double>() < 1e-5);
-    }
+// Points of which every third has a target.
+class SparsePoints : public Points {
+ public:
+  using Points::Points;
+  std::int64_t targets(const std::vector<std::int64_t>& ids) const override {
+    return std::count_if(ids.begin(), ids.end(), [](std::int64_t id) { return id % 3 == 0; });
   }
+  nn::Batch batch(const std::vector<std::int64_t>& ids) override {
+    nn::Batch batch = Points::batch(ids);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (SparsePoints::targets({ids[i]}) == 0) batch.target[static_cast<std::int64_t>(i)].fill_(-100);
+    }
+    batch.targets = SparsePoints::targets(ids);
+    return batch;
+  }
+};
+
+// The same, but where there is a target the input is not a number.
+class BadPoints : public SparsePoints {
+ public:
+  using SparsePoints::SparsePoints;
+  nn::Batch batch(const std::vector<std::int64_t>& ids) override {
+    nn::Batch batch = SparsePoints::batch(ids);
+    if (batch.targets > 0) batch.input.fill_(std::numeric_limits<float>::quiet_NaN());
+    return batch;
+  }
+};
+
+// What a window could have changed, after each of them.
+class HashingRecorder : public Recorder {
+ public:
+  explicit HashingRecorder(const Bench& bench) : bench_(bench) {}
+  void step(const StepRecord& record) override {
+    Recorder::step(record);
+    hashes.push_back({hash_tensors(bench_.model->named_parameters()),
+                      hash_tensors(bench_.model->named_buffers()), hash_tensors(bench_.optimizer->state())});
+  }
+  void notice(const std::string& text) override { notices.push_back(text); }
+
+  std::vector<std::array<std::uint64_t, 3>> hashes;
+  std::vector<std::string> notices;
+
+ private:
+  const Bench& bench_;
+};
+
+RunSummary train_with(Bench& bench, Sink& sink) {
+  const StopFlag stop;
+  return train(
+      bench.options,
+      {*bench.model, bench.flat_buffers, bench.data, *bench.objective, *bench.optimizer, bench.schedule},
+      sink, stop, nullptr);
 }
+
+}  // namespace
 
 TEST_CASE("trainer: more micro-batches in a window than in an epoch still give one update an epoch",
           "[train]") {
@@ -56,6 +92,7 @@ TEST_CASE("trainer: more micro-batches in a window than in an epoch still give o
   REQUIRE(bench.recorder.steps.size() == 2);
   CHECK(bench.recorder.steps[0].micro_batches == 3);
   CHECK(bench.recorder.steps[1].samples_total == 10);
+  CHECK(total_steps(bench.options, 5) == 2);
 }
 
 TEST_CASE("trainer: the first limit reached ends the run, and the summary counts what was done", "[train]") {
@@ -237,6 +274,92 @@ TEST_CASE("trainer: the norm and clipping are over what is trained", "[train]") 
   const at::Tensor moved = trained[0].second.detach().sub(before);
   const at::Tensor gradient = whole.model->named_parameters()[2].second.grad();
   CHECK(moved.add(gradient.mul(0.2 * 1e-3 / norm)).abs().max().item<double>() < 1e-7);
+}
+
+// 12 samples one by one, of which 4 have a target.
+TEST_CASE("trainer: a window without targets moves the data on, and nothing else", "[train]") {
+  Bench bench(12);
+  bench.data.train = std::make_unique<SparsePoints>(12);
+  bench.options.epochs = 2;
+  bench.options.micro_batch_size = 1;
+  bench.options.update.max_skipped = 1;  // such windows are no failures
+  bench.schedule = [](std::int64_t applied) { return 1.0 / static_cast<double>(1 + applied); };
+  HashingRecorder recorder(bench);
+  const RunSummary summary = train_with(bench, recorder);
+  CHECK(summary.reason == StopReason::kEpochs);
+  CHECK(summary.steps == 8);
+  CHECK(summary.skipped == 16);
+  CHECK(summary.skipped_without_targets == 16);
+  CHECK(summary.samples == 24);
+  CHECK(std::isfinite(summary.final_loss.value()));
+  REQUIRE(recorder.steps.size() == 24);
+  std::int64_t applied = 0;
+  for (std::size_t i = 0; i < 24; ++i) {
+    const StepRecord& record = recorder.steps[i];
+    CAPTURE(i);
+    CHECK(record.window == static_cast<std::int64_t>(i) + 1);
+    CHECK(record.samples_total == record.window);
+    CHECK(record.learning_rate == Approx(0.2 / static_cast<double>(1 + applied)));
+    CHECK(skip_reason(record) ==
+          (record.targets == 0 ? std::optional(SkipReason::kNoTargets) : std::nullopt));
+    if (!record.skipped) ++applied;
+    CHECK(record.step == applied);
+    if (i > 0) CHECK((recorder.hashes[i] == recorder.hashes[i - 1]) == record.skipped);
+  }
+  REQUIRE(recorder.notices.size() == 1);
+  CHECK(recorder.notices[0] ==
+        "skipped 16 of 24 windows, which had no target: there was nothing to learn from them");
+}
+
+TEST_CASE("trainer: a window without targets leaves running statistics and their counter alone", "[train]") {
+  Bench bench(12);
+  bench.data.train = std::make_unique<SparsePoints>(12);
+  bench.model = bound(models::all_models(), "convnet", {{"stages", "1"}, {"width", "3"}})
+                    .build({{2, 1, 1}, 2, nn::init_on_cpu(5)});
+  bench.flat_buffers = bench.model->to(at::kCPU, true);
+  bench.optimizer =
+      bound(optim::all_optimizers(), "sgd", {{"lr", "0.2"}}).build({bench.model->named_parameters(), 1});
+  bench.options.epochs = 3;
+  bench.options.micro_batch_size = 2;
+  HashingRecorder recorder(bench);
+  const RunSummary summary = train_with(bench, recorder);
+  CHECK(summary.skipped_without_targets > 0);
+  for (std::size_t i = 1; i < recorder.steps.size(); ++i) {
+    if (recorder.steps[i].targets == 0) CHECK(recorder.hashes[i] == recorder.hashes[i - 1]);
+  }
+  for (const auto& [name, value] : bench.model->named_buffers()) {
+    if (value.scalar_type() == at::kLong) CHECK(value.item<std::int64_t>() == summary.steps);
+  }
+}
+
+TEST_CASE(
+    "trainer: windows without targets neither count among those that are not finite nor break their row",
+    "[train]") {
+  Bench bench(30);
+  bench.data.train = std::make_unique<BadPoints>(30);
+  bench.options.epochs = 1;
+  bench.options.micro_batch_size = 1;
+  bench.options.update.max_skipped = 5;
+  HashingRecorder recorder(bench);
+  const RunSummary summary = train_with(bench, recorder);
+  CHECK(summary.reason == StopReason::kNotFinite);
+  CHECK(summary.skipped - summary.skipped_without_targets == 5);
+  CHECK(summary.skipped_without_targets > 0);
+  CHECK_THAT(summary.problem, ContainsSubstring("the last of 5 in a row"));
+}
+
+TEST_CASE("trainer: a run whose last windows have no targets is validated at its end", "[train]") {
+  Bench bench(6, 5);
+  bench.data.train = std::make_unique<SparsePoints>(6);
+  bench.options.epochs = 1;
+  bench.options.max_steps = 100;
+  bench.options.micro_batch_size = 1;
+  HashingRecorder recorder(bench);
+  const RunSummary summary = train_with(bench, recorder);
+  CHECK(summary.steps == 2);
+  CHECK(summary.epochs == 1);
+  REQUIRE(recorder.evals.size() == 1);
+  CHECK(recorder.evals[0].epoch == 1);
 }
 
 TEST_CASE("trainer: a signal ends the run after the step in work", "[train]") {

@@ -169,6 +169,30 @@ TEST_CASE("update: the scale halves when a window overflows, grows after enough 
   CHECK(scales == std::vector<double>{8, 8, 16, 16, 16, 16, 16, 8, 4, 2, 2, 2});
 }
 
+// A gradient of 0 never overflows: growing without a bound, the scale would be infinite after 112 windows.
+TEST_CASE("update: the scale stops growing at its bound, however long nothing overflows", "[train]") {
+  Bench bench(scaled({.growth_interval = 1}));
+  for (int window = 0; window < 150; ++window) bench.window({0}, {0, {0.1}});
+  const Made last = bench.window({0}, {0, {0.1}});
+  CHECK(last.scale == optim::LossScaleOptions().max);
+  CHECK(last.applied == 1);
+}
+
+// Micro-batches of 2, 0 and 1 targets; the weight is 0.
+TEST_CASE("update: a micro-batch without targets adds nothing to the loss shown or the gradient", "[train]") {
+  Bench bench({});
+  bench.update->begin(3, 3);
+  bench.update->accumulate(batch(3, 2));
+  bench.update->accumulate(batch(0, 0));
+  bench.update->accumulate(batch(6, 1));
+  const at::Tensor values = bench.update->finish({0, {0.5}});
+  CHECK(values[0].item<double>() == Approx(3));  // 2 * 9/2 / 3
+  CHECK(values[1].item<double>() == 0);
+  CHECK(values[2].item<double>() == Approx(6));  // 36/2 / 3
+  CHECK(values[3].item<double>() == Approx(4));  // (2 * 3 + 6) / 3
+  CHECK(bench.weight() == Approx(2));
+}
+
 TEST_CASE("update: a skipped window leaves no trace, in the weights, the count or the schedule", "[train]") {
   UpdateOptions options = scaled({.init = 4});
   Bench with_bad(options), without(options);
