@@ -1,0 +1,6 @@
+// What the sanitizers are told when they are compiled in; nobody calls these functions elsewhere.
+
+// Memory that cannot be had is an exception here too: out-of-memory is among what is tested.
+extern "C" const char* __asan_default_options() {
+  return "allocator_may_return_null=1";
+}
