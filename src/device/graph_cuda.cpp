@@ -2,8 +2,10 @@
 #undef TORCH_ASSERT_ONLY_METHOD_OPERATORS
 #include "device/graph.h"
 
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 
@@ -36,14 +38,37 @@ struct GraphParts {
   at::cuda::CUDAGraph graph{};
   std::int64_t temporary_bytes = 0;
 
-  // The recording is over, whatever state it was in.
+  // Ends a recording in which something was thrown, and is on its way.
   void abandon() noexcept {
     try {
       graph.capture_end();
     } catch (const std::exception&) {
-      // What went wrong in the recording is on its way already.
+      static_cast<void>(cudaGetLastError());
+      give_up_pool();
+      reset_generator();
     }
-    static_cast<void>(cudaGetLastError());
+  }
+
+  // What capture_end() leaves undone where CUDA has broken the recording off: memory would stay taken, and
+  // the allocator's cache could not be emptied any more.
+  void give_up_pool() const {
+    allocator::endAllocateToPool(device.index(), memory.pool);
+    allocator::releasePool(device.index(), memory.pool);
+    const auto give_up_pinned = [&](auto* host) {
+      if constexpr (requires { host->end_allocate_to_pool(memory.pool); }) {  // LibTorch before 2.10 has none
+        host->end_allocate_to_pool(memory.pool);
+        host->release_pool(memory.pool);
+      }
+    };
+    give_up_pinned(at::getHostAllocator(at::kCUDA));
+  }
+
+  // The generator believes that it is still recorded, until a recording ends well.
+  void reset_generator() const {
+    at::cuda::CUDAGraph nothing;
+    nothing.capture_begin();
+    static_cast<void>(at::zeros({1}, at::TensorOptions(device)));
+    nothing.capture_end();
   }
 };
 

@@ -4,6 +4,8 @@
 #include "device/machine.h"
 #include "device/memory_source.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -77,6 +79,13 @@ std::optional<std::int64_t> total_memory(at::Device device) {
   const std::optional<CudaGpu> gpu = query_gpu(device.index());
   if (!gpu) return std::nullopt;
   return gpu->total_bytes;
+}
+
+std::optional<std::int64_t> release_cached_memory(at::Device device) {
+  if (device.is_cpu()) return std::nullopt;
+  c10::getDeviceAllocator(device.type())->emptyCache();
+  const std::optional<Capacity> memory = query_gpu_memory(device.index());
+  return memory ? std::optional(memory->free) : std::nullopt;
 }
 
 }  // namespace gputrain::device

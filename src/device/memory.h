@@ -55,6 +55,10 @@ class MemoryMeter {
 // Absent where it cannot be found out.
 std::optional<std::int64_t> total_memory(at::Device device);
 
+// Gives what the allocator keeps for later back to the device, and tells what is free there afterwards, for
+// all processes. Waits for the device. Absent: unknown. CPU: nothing is kept, and nothing is told.
+std::optional<std::int64_t> release_cached_memory(at::Device device);
+
 // True for LibTorch's out-of-memory error on any device, its CPU allocator's, and std::bad_alloc.
 bool is_out_of_memory(const std::exception& error);
 

@@ -53,8 +53,7 @@ class Trainer {
     device::Mark begin;
     device::Mark end;
 
-    bool was_computed() const { return values.valid(); }
-    bool is_done() const { return (!was_computed() || values.ready()) && end.reached(); }
+    bool is_done() const { return (!was_computed(record) || values.ready()) && end.reached(); }
   };
 
   std::optional<StopReason> reached_limit(const data::Window& last) const;
@@ -76,7 +75,9 @@ class Trainer {
   bool is_log_step(std::int64_t step) const;
   std::size_t windows_ahead() const;
   bool graphs_are_open() const;
-  void capture_passes(const data::Window& window);
+  void decide_graphs(const data::Window& window);
+  std::string capture_passes(nn::Batch like);
+  void drop_graphs(const char* reason);
   void deliver(std::size_t leave_in_flight);
   void deliver_one(Pending pending);
   void conclude(Pending& pending);
@@ -84,6 +85,7 @@ class Trainer {
   void skip(Pending& pending, bool ends);
   void report_windows_without_targets();
   std::string where_it_began(const data::Window& window);
+  std::string run_with_checks(const data::Window& window);
   void forget_passes(std::int64_t micro_batches);
   bool validation_is_due() const;
   std::int64_t last_eval_step() const { return summary_.last_eval ? summary_.last_eval->step : -1; }
@@ -121,7 +123,7 @@ class Trainer {
   std::int64_t skipped_in_a_row_ = 0;
   LearningRates rates_;        // those handed over last
   double window_seconds_ = 0;  // of the device for the last window delivered
-  double host_seconds_ = 0;    // of the host for the last window, without waiting for data
+  double host_seconds_ = 0;    // of the host for its first micro-batch, without waiting for data
   bool graphs_decided_ = false;
   Throughput throughput_;
   std::optional<StopReason> stopped_;
@@ -190,8 +192,8 @@ void Trainer::train_window(const data::Window& window) {
   }
   // A trace shows the weights after this very window.
   deliver(is_log_step(possible_steps()) || trace_ || graphs_are_open() ? 0 : windows_ahead());
-  if (targets_ > 0 && graphs_are_open() && computed_windows() >= kWindowsBeforeCapture)
-    capture_passes(window);
+  const bool can_decide = targets_ > 0 && computed_windows() >= kWindowsBeforeCapture && !stopped_;
+  if (can_decide && graphs_are_open()) decide_graphs(window);
   if (fault_at(FaultKind::kStop, {.step = windows_})) std::raise(SIGTERM);
 }
 
@@ -221,16 +223,21 @@ void Trainer::update_with(const data::Window& window) {
 }
 
 Error Trainer::out_of_memory(const char* where, const std::exception& error, const char* remedy) const {
-  return {ExitCode::kOutOfMemory,
-          concat(where, windows_, ": ", device::describe_out_of_memory(error, options_.device),
-                 ". A smaller ", remedy, " needs less memory")};
+  return {
+      ExitCode::kOutOfMemory,
+      concat(where, windows_, ": ", device::describe_out_of_memory(error, options_.device), ". A smaller ",
+             remedy, " needs less memory", update_.has_graphs() ? ", and so does cuda.graphs: false" : "")};
 }
 
 at::Tensor Trainer::run_window(const data::Window& window) {
-  const Stopwatch host;
   update_.begin(targets_, window.micro_batches.size());
-  for (std::size_t micro = 0; micro < window.micro_batches.size(); ++micro) run_micro_batch(window, micro);
-  host_seconds_ = host.seconds() - data_wait_;
+  for (std::size_t micro = 0; micro < window.micro_batches.size(); ++micro) {
+    const Stopwatch host;
+    const double waited = data_wait_;
+    run_micro_batch(window, micro);
+    // The first of a window alone: later ones may wait until CUDA's queue of launches has room.
+    if (micro == 0) host_seconds_ = host.seconds() - (data_wait_ - waited);
+  }
   if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "optimizer"})) throw std::bad_alloc();
   return update_.finish(learning_rates());
 }
@@ -238,7 +245,7 @@ at::Tensor Trainer::run_window(const data::Window& window) {
 // Updates applied so far, if none of those in flight is skipped.
 std::int64_t Trainer::possible_steps() const {
   return summary_.steps + std::count_if(pending_.begin(), pending_.end(),
-                                        [](const Pending& pending) { return pending.was_computed(); });
+                                        [](const Pending& pending) { return was_computed(pending.record); });
 }
 
 // So far, if none is in flight.
@@ -328,27 +335,46 @@ bool Trainer::graphs_are_open() const {
   return options_.graphs != Graphs::kOff && !graphs_decided_;
 }
 
-void Trainer::capture_passes(const data::Window& window) {
-  const auto full = static_cast<std::size_t>(options_.gradient_accumulation_steps);
-  const bool is_full = window.samples() == options_.micro_batch_size * options_.gradient_accumulation_steps;
-  if (!is_full || stopped_) return;
+void Trainer::decide_graphs(const data::Window& window) {
+  const auto& ids = window.micro_batches.front();
+  const bool is_full = static_cast<std::int64_t>(ids.size()) == options_.micro_batch_size;
+  if (!is_full && parts_.data.train->size() >= options_.micro_batch_size) return;  // a full one will come
   graphs_decided_ = true;
-  if (options_.graphs == Graphs::kAuto && host_seconds_ < kLaunchBound * window_seconds_) return;
+  if (!is_full) {
+    if (options_.graphs == Graphs::kOn) sink_.notice("cuda.graphs: off, since no micro-batch is ever full");
+    return;
+  }
+  const double device_seconds = window_seconds_ / static_cast<double>(window.micro_batches.size());
+  if (options_.graphs == Graphs::kAuto && host_seconds_ < kLaunchBound * device_seconds) return;
   read_memory(/*with_driver=*/true);
-  try {
-    update_.capture(parts_.data.train->batch(window.micro_batches.front()), full);
+  const std::string problem = capture_passes(parts_.data.train->batch(ids));
+  if (problem.empty()) {
     meter_.count_graphs(update_.graph_bytes());
     sink_.notice("cuda.graphs: from here on the passes are replayed as CUDA graphs");
-  } catch (const std::exception& error) {
-    const std::string reason = device::plain_text(error);
-    if (options_.graphs == Graphs::kOn) {
-      throw Error(ExitCode::kUsage,
-                  concat("cuda.graphs is true, but the passes of this model cannot be captured: ", reason,
-                         "; expected auto or false"));
-    }
-    sink_.notice("cuda.graphs: off, since the passes of this model cannot be captured: " + reason);
+  } else if (options_.graphs == Graphs::kOn) {
+    throw Error(ExitCode::kUsage, concat("cuda.graphs is true, but ", problem, "; expected auto or false"));
+  } else {
+    sink_.notice("cuda.graphs: off, since " + problem);
   }
   window_begin_ = clock_.record();
+}
+
+// Why passes cannot be replayed as graphs; empty: from now on they are.
+std::string Trainer::capture_passes(nn::Batch like) {
+  try {
+    update_.capture(std::move(like), static_cast<std::size_t>(options_.gradient_accumulation_steps));
+  } catch (const std::exception& error) {
+    const bool lacks_memory = device::is_out_of_memory(error);
+    if (lacks_memory && options_.graphs == Graphs::kOn)
+      throw out_of_memory("capture after step ", error, "micro_batch_size");
+    return concat("the passes of this model cannot be captured: ", device::plain_text(error));
+  }
+  // Short batches and validation are computed one by one, beside the memory that the graphs keep.
+  const std::optional<std::int64_t> free = device::release_cached_memory(options_.device);
+  if (options_.graphs == Graphs::kOn || !free || *free >= update_.graph_bytes()) return "";
+  update_.drop_graphs();
+  device::release_cached_memory(options_.device);
+  return "the device's memory would not hold passes that are made one by one beside them";
 }
 
 void Trainer::deliver(std::size_t leave_in_flight) {
@@ -364,7 +390,7 @@ void Trainer::deliver_one(Pending pending) {
   StepRecord& record = pending.record;
   record.seconds = clock_.seconds_between(pending.begin, pending.end);
   record.learning_rate = learning_rate(summary_.steps);
-  if (pending.was_computed()) {
+  if (was_computed(pending.record)) {
     conclude(pending);
   } else {
     summary_.skipped += 1;
@@ -425,7 +451,7 @@ void Trainer::skip(Pending& pending, bool ends) {
   }
   // What came after it was undone on the device, too.
   for (const Pending& later : pending_) {
-    if (later.was_computed()) forget_passes(later.record.micro_batches);
+    if (was_computed(later.record)) forget_passes(later.record.micro_batches);
   }
   const std::string row =
       skipped_in_a_row_ > 1 ? concat(", the last of ", skipped_in_a_row_, " in a row") : "";
@@ -439,8 +465,17 @@ void Trainer::report_windows_without_targets() {
                       " windows, which had no target: there was nothing to learn from them"));
 }
 
-// Where values that are not finite come from, by running the window again with checks.
+// Where values that are not finite come from. The search never ends a run that could go on.
 std::string Trainer::where_it_began(const data::Window& window) {
+  try {
+    return run_with_checks(window);
+  } catch (const std::exception& error) {
+    if (!device::is_out_of_memory(error)) throw;
+    return "; there is not enough memory to run the window again and see where it began";
+  }
+}
+
+std::string Trainer::run_with_checks(const data::Window& window) {
   NonFiniteSearch search(parts_.model, parts_.objective, options_.update.precision);
   for (std::size_t micro = 0; micro < window.micro_batches.size(); ++micro) {
     const nn::Batch batch = parts_.data.train->batch(window.micro_batches[micro]);
@@ -472,8 +507,19 @@ std::optional<EvalRecord> Trainer::evaluate_or_explain() {
     return evaluate_all();
   } catch (const std::exception& error) {
     if (!device::is_out_of_memory(error)) throw;
-    throw out_of_memory("validation after step ", error, "validation.micro_batch_size");
+    if (!update_.has_graphs()) {
+      throw out_of_memory("validation after step ", error, "validation.micro_batch_size");
+    }
   }
+  drop_graphs("validation needs the memory that they keep");
+  return evaluate_or_explain();
+}
+
+void Trainer::drop_graphs(const char* reason) {
+  update_.drop_graphs();
+  device::release_cached_memory(options_.device);
+  meter_.count_graphs(0);
+  sink_.notice(concat("cuda.graphs: off from here on, since ", reason));
 }
 
 // The weights, and, where there are averages, those too: their numbers are called ema_loss, ema_accuracy.

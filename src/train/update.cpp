@@ -1,5 +1,6 @@
 #include "train/update.h"
 
+#include "nn/guards.h"
 #include "nn/module.h"
 #include "optim/freeze.h"
 
@@ -93,6 +94,7 @@ at::Tensor Update::pass(const nn::Batch& batch) {
 
 void Update::capture(nn::Batch like, std::size_t micro_batches) {
   captured_.reset();
+  const nn::KeptBuffers kept(model_);  // passes that are recorded were not made
   begin(1, micro_batches);
   // Copies: a data set may show the same memory again.
   nn::Batch batch{like.input.clone(), like.target.clone(), std::move(like.sample_ids), like.targets};
@@ -115,7 +117,6 @@ Update::CapturedPass Update::capture_pass(const nn::Batch& batch, const device::
     forget_gradients();
     throw;
   }
-  model_.count_passes(-1);  // it was recorded, not done
   return captured;
 }
 

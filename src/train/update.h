@@ -64,6 +64,10 @@ class Update {
   // graphs then.
   void capture(nn::Batch like, std::size_t micro_batches);
 
+  // From now on passes are made one by one again.
+  void drop_graphs() { captured_.reset(); }
+  bool has_graphs() const { return captured_ != nullptr; }
+
   // What a replayed pass takes while it runs, which the allocator does not count; 0 without graphs.
   std::int64_t graph_bytes() const;
 

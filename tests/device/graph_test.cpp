@@ -2,6 +2,7 @@
 
 #include "device/device.h"
 #include "device/generators.h"
+#include "device/memory.h"
 #include "device/stream.h"
 #include "support/catch.h"
 #include "support/gpu.h"
@@ -10,6 +11,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
 #include <stdexcept>
 
@@ -72,6 +74,25 @@ TEST_CASE("graph: graphs that share memory run one after the other", "[device][g
     adds.replay();
   }
   CHECK(sum.item<double>() == 3 * 2 * 9 * 1000);
+}
+
+TEST_CASE("graph: what cannot be recorded leaves generators and memory as they were", "[device][gpu]") {
+  if (!test::has_gpu()) GPUTRAIN_SKIP("no GPU");
+  set_current(kGpu);
+  const at::Tensor x = at::full({1 << 24}, 2, on_gpu());
+  seed_generators(kGpu, 1, 0);
+  const at::Tensor drawn = at::rand({3}, on_gpu());
+  MemoryMeter meter(kGpu);
+  for (int i = 0; i < 3; ++i) {
+    {
+      Graph graph(kGpu);
+      CHECK_THROWS(graph.capture([&] { static_cast<void>(x.mul(2).sum().item<double>()); }));
+    }
+    seed_generators(kGpu, 1, 0);
+    CHECK(at::rand({3}, on_gpu()).equal(drawn));
+    c10::getDeviceAllocator(at::kCUDA)->emptyCache();
+    CHECK(meter.read().reserved.value() < 2 * static_cast<std::int64_t>(x.nbytes()));
+  }
 }
 
 TEST_CASE("graph: what cannot be recorded is an error, and the device works on", "[device][gpu]") {

@@ -45,11 +45,12 @@ class Recorder : public Sink {
   void start(const RunInfo& /*info*/) override {}
   void step(const StepRecord& record) override { steps.push_back(record); }
   void eval(const EvalRecord& record) override { evals.push_back(record); }
-  void notice(const std::string& /*text*/) override {}
+  void notice(const std::string& text) override { notices.push_back(text); }
   void finish(const RunSummary& /*summary*/) override {}
 
   std::vector<StepRecord> steps;
   std::vector<EvalRecord> evals;
+  std::vector<std::string> notices;
 };
 
 // A small network on Points, ready to train.

@@ -58,6 +58,16 @@ class BadPoints : public SparsePoints {
   }
 };
 
+class OneBadPoint : public Points {
+ public:
+  using Points::Points;
+  nn::Batch batch(const std::vector<std::int64_t>& ids) override {
+    nn::Batch batch = Points::batch(ids);
+    if (ids.front() == 3) batch.input.fill_(std::numeric_limits<float>::quiet_NaN());
+    return batch;
+  }
+};
+
 // What a window could have changed, after each of them.
 class HashingRecorder : public Recorder {
  public:
@@ -67,10 +77,8 @@ class HashingRecorder : public Recorder {
     hashes.push_back({hash_tensors(bench_.model->named_parameters()),
                       hash_tensors(bench_.model->named_buffers()), hash_tensors(bench_.optimizer->state())});
   }
-  void notice(const std::string& text) override { notices.push_back(text); }
 
   std::vector<std::array<std::uint64_t, 3>> hashes;
-  std::vector<std::string> notices;
 
  private:
   const Bench& bench_;
@@ -360,6 +368,30 @@ TEST_CASE("trainer: a run whose last windows have no targets is validated at its
   CHECK(summary.epochs == 1);
   REQUIRE(recorder.evals.size() == 1);
   CHECK(recorder.evals[0].epoch == 1);
+}
+
+// Sample 3 of 12 is not finite: 11 updates of 12 windows. The rate is 0 from update 1025 on.
+TEST_CASE("trainer: each of many updates has its own learning rate, skipped windows or not", "[train]") {
+  Bench bench(12);
+  bench.data.train = std::make_unique<OneBadPoint>(12);
+  bench.optimizer = bound(optim::all_optimizers(), "sgd", {{"lr", "0.01"}, {"momentum", "0"}})
+                        .build({bench.model->named_parameters(), 1});
+  bench.options.max_steps = 1100;
+  bench.options.micro_batch_size = 1;
+  bench.options.log_every = 5000;
+  bench.schedule = [](std::int64_t applied) { return applied < 1024 ? 1.0 : 0.0; };
+  HashingRecorder recorder(bench);
+  const RunSummary summary = train_with(bench, recorder);
+  CHECK(summary.steps == 1100);
+  CHECK((summary.skipped == 99 ||
+         summary.skipped == 100));  // one in each of 100 epochs, if it came in the last
+  std::uint64_t before_last_change = 0;
+  for (std::size_t i = 0; i < recorder.steps.size(); ++i) {
+    const std::int64_t step = recorder.steps[i].step;
+    if (step == 1023) before_last_change = recorder.hashes[i][0];
+    if (step >= 1024) CHECK(recorder.hashes[i][0] == recorder.hashes.back()[0]);
+  }
+  CHECK(before_last_change != recorder.hashes.back()[0]);
 }
 
 TEST_CASE("trainer: a signal ends the run after the step in work", "[train]") {
