@@ -61,7 +61,7 @@ function(gputrain_tests name)
   if(NOT sources)
     return()
   endif()
-  add_executable(test_${name} ${sources})
+  add_executable(test_${name} ${sources} ${gputrain_sanitizer_settings})
   target_include_directories(test_${name} PRIVATE tests)
   target_compile_definitions(test_${name} PRIVATE
     GPUTRAIN_BINARY_PATH="${PROJECT_BINARY_DIR}/bin/gputrain" GPUTRAIN_SOURCE_PATH="${PROJECT_SOURCE_DIR}")

@@ -38,7 +38,8 @@ class Module {
 
   // Adds to every host counter of training passes (BatchNorm2d's) in this module and those inside it. A
   // forward pass counts itself; this is for passes that were undone (negative), or run without the host's
-  // part.
+  // part. Each pass of the model is one of each module: one that is called twice or left out would count
+  // otherwise.
   void count_passes(std::int64_t passes);
 
   void train(bool on = true);

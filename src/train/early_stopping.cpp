@@ -32,7 +32,7 @@ std::vector<std::string> judged_numbers(const objectives::Objective& objective, 
   for (const std::string& metric : objective.metrics()) names.push_back(metric);
   if (!has_averages) return names;
   names.emplace_back(kAveragesLoss);
-  for (const std::string& metric : objective.metrics()) names.push_back("ema_" + metric);
+  for (const std::string& metric : objective.metrics()) names.push_back(of_averages(metric));
   return names;
 }
 

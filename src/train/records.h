@@ -63,13 +63,18 @@ inline bool was_computed(const StepRecord& record) {
   return skip_reason(record) != SkipReason::kNoTargets;
 }
 
+// What a number is called when it is that of the averaged weights.
+inline std::string of_averages(const std::string& number) {
+  return "ema_" + number;
+}
+
 struct EvalRecord {
   std::int64_t step = 0;
   double epoch = 0;
   std::int64_t samples = 0;
   double loss = 0;
   std::optional<double> ema_loss;  // of the averaged weights, where there are any
-  std::vector<Metric> metrics;     // those of the averaged weights are called ema_accuracy, and come last
+  std::vector<Metric> metrics;     // those of the averaged weights are called so, and come last
   std::string best_metric;         // the metric that `best` follows: "accuracy"
   double best = 0;                 // best value so far, this one included
   std::int64_t best_step = 0;

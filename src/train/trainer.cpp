@@ -531,11 +531,11 @@ std::optional<EvalRecord> Trainer::evaluate_all() {
   std::optional<EvalRecord> record = evaluate_model();
   if (!record || parts_.ema == nullptr) return record;
   const optim::AveragedWeights averaged(*parts_.ema);
-  const std::optional<EvalRecord> of_averages = evaluate_model();
-  if (!of_averages) return std::nullopt;
-  record->ema_loss = of_averages->loss;
-  for (const Metric& metric : of_averages->metrics) {
-    record->metrics.push_back({"ema_" + metric.name, metric.value});
+  const std::optional<EvalRecord> averages = evaluate_model();
+  if (!averages) return std::nullopt;
+  record->ema_loss = averages->loss;
+  for (const Metric& metric : averages->metrics) {
+    record->metrics.push_back({of_averages(metric.name), metric.value});
   }
   return record;
 }
