@@ -20,7 +20,8 @@ constexpr std::ptrdiff_t kDeepest = 64;
 struct Change {
   Origin origin;
   std::string path;               // as typed
-  std::optional<Node> tree;       // what a file would hold, words translated; absent: deletes
+  std::optional<Node> tree;       // what a file would hold; absent: deletes
+  bool is_unreadable = false;     // the value
   std::vector<std::string> keys;  // of ours, what a deletion is about
 };
 
@@ -46,6 +47,29 @@ std::vector<std::string> keys_to_delete(const Change& change, std::vector<std::s
   return keys;
 }
 
+// What all changes together set.
+Node all_of(const std::vector<Change>& changes) {
+  Node all;
+  all.kind = Node::Kind::kMap;
+  std::vector<std::string> none;
+  for (const Change& change : changes) {
+    if (change.tree) merge(all, *change.tree, {}, none);
+  }
+  return all;
+}
+
+// Reads the words of each change beside those of all: model_ema=false is about model_ema_decay=0.9, too.
+void translate_all(std::vector<Change>& changes, std::vector<Problem>& problems,
+                   std::vector<std::string>& notices) {
+  const Node beside = all_of(changes);
+  for (Change& change : changes) {
+    if (!change.tree) continue;
+    std::vector<Problem> told;  // of an unreadable value there is no more to say
+    std::vector<Problem>& of_words = change.is_unreadable ? told : problems;
+    translate_words(*change.tree, beside, of_words, notices);
+  }
+}
+
 std::vector<Change> read_changes(const std::vector<std::string>& arguments, std::vector<Problem>& problems,
                                  std::vector<std::string>& notices) {
   std::vector<Change> changes;
@@ -68,13 +92,12 @@ std::vector<Change> read_changes(const std::vector<std::string>& arguments, std:
     } else {
       const std::string_view value = std::string_view(argument).substr(equals + 1);
       Node read = read_value(value, change.origin, problems);
-      std::vector<Problem> told;  // of an unreadable value there is no more to say
-      std::vector<Problem>& of_words = read.unreadable ? told : problems;
+      change.is_unreadable = read.unreadable;
       change.tree = tree_of(change.path, std::move(read));
-      translate_words(*change.tree, of_words, notices);
     }
     changes.push_back(std::move(change));
   }
+  translate_all(changes, problems, notices);
   return changes;
 }
 

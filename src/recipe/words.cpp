@@ -275,6 +275,16 @@ std::optional<Converted> beside_interval(const Row&, const Entry& written, const
   return refused(concat("expected 1 beside val_check_interval: ", show(*interval)));
 }
 
+// Whether the map has one of the words, with a value that turns something on.
+template <std::size_t kCount>
+bool has_any_on(const Node& map, const std::array<std::string_view, kCount>& words) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    const Node* value = map.find(word);
+    return value != nullptr && value->kind == Kind::kScalar && lower(value->scalar) != "false" &&
+           lower(value->scalar) != "no";
+  });
+}
+
 // timm's amp_dtype says which 16 bits amp means, and nothing alone.
 std::optional<Converted> beside_amp_dtype(const Row& row, const Entry& written, const Node& map) {
   const Node* type = map.find("amp_dtype");
@@ -284,8 +294,9 @@ std::optional<Converted> beside_amp_dtype(const Row& row, const Entry& written, 
 }
 
 // timm's model_ema_decay says how much, and nothing where model_ema is false.
-std::optional<Converted> beside_model_ema_decay(const Row&, const Entry&, const Node& map) {
-  return is_set(map.find("model_ema_decay")) ? std::optional<Converted>(Converted{}) : std::nullopt;
+std::optional<Converted> beside_model_ema_decay(const Row&, const Entry& written, const Node& map) {
+  const bool is_said = lower(written.value.scalar) == "true" && is_set(map.find("model_ema_decay"));
+  return is_said ? std::optional<Converted>(Converted{}) : std::nullopt;
 }
 
 std::optional<Converted> beside_model_ema(const Row&, const Entry&, const Node& map) {
@@ -297,12 +308,14 @@ std::optional<Converted> beside_model_ema(const Row&, const Entry&, const Node& 
 // tf32 is about what is left in 32 bits where another word chooses 16.
 std::optional<Converted> beside_16_bits(const Row&, const Entry& written, const Node& map) {
   constexpr std::array<std::string_view, 5> kWords{"fp16", "bf16", "float16", "bfloat16", "mixed_precision"};
-  const bool is_chosen = std::any_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
-    const Node* value = map.find(word);
-    return value != nullptr && value->kind == Kind::kScalar && lower(value->scalar) != "false" &&
-           lower(value->scalar) != "no";
-  });
-  if (!is_chosen || lower(written.value.scalar) != "true") return std::nullopt;
+  if (!has_any_on(map, kWords) || lower(written.value.scalar) != "true") return std::nullopt;
+  return Converted{};
+}
+
+// mixed_precision: no leaves the choice to the words beside it.
+std::optional<Converted> beside_choice(const Row&, const Entry& written, const Node& map) {
+  constexpr std::array<std::string_view, 5> kWords{"fp16", "bf16", "float16", "bfloat16", "tf32"};
+  if (lower(written.value.scalar) != "no" || !has_any_on(map, kWords)) return std::nullopt;
   return Converted{};
 }
 
@@ -482,8 +495,9 @@ const std::vector<Row>& rows() {
        "mixed_precision",
        "precision",
        synonym,
-       {{"fp16", "fp16-mixed"}, {"bf16", "bf16-mixed"}, {"no", ""}}},
-      {"timm", "amp", "precision", synonym, {{"true", "fp16-mixed"}, {"false", ""}}, beside_amp_dtype},
+       {{"fp16", "fp16-mixed"}, {"bf16", "bf16-mixed"}, {"no", "fp32"}},
+       beside_choice},
+      {"timm", "amp", "precision", synonym, {{"true", "fp16-mixed"}, {"false", "fp32"}}, beside_amp_dtype},
       {"timm", "amp_dtype", "precision", synonym, {{"float16", ""}, {"bfloat16", ""}}},
       {"DeepSpeed", "fp16.enabled", "precision", synonym, {{"true", "fp16-true"}, {"false", ""}}},
       {"DeepSpeed", "bf16.enabled", "precision", synonym, {{"true", "bf16-true"}, {"false", ""}}},
@@ -524,7 +538,7 @@ const std::vector<Row>& rows() {
        "model_ema",
        "ema.decay",
        synonym,
-       {{"true", "0.9998"}, {"false", ""}},
+       {{"true", "0.9998"}, {"false", "0"}},
        beside_model_ema_decay},
       {"others", "freeze_layers", "freeze"},
       {"Hugging Face, Axolotl", "early_stopping_patience", "early_stopping.patience"},
@@ -643,7 +657,8 @@ auto find_entry(Map& map, const std::string& key) {
 
 class Translator {
  public:
-  Translator(Node& root, std::vector<Problem>& problems) : root_(root), written_(root), problems_(problems) {}
+  Translator(Node& root, const Node& beside, std::vector<Problem>& problems)
+      : root_(root), beside_(beside), problems_(problems) {}
 
   void apply(const Row& row) {
     const std::optional<Entry> written = find(row.word);
@@ -719,10 +734,10 @@ class Translator {
     return found != map->map.end() ? std::optional<Entry>(*found) : std::nullopt;
   }
 
-  // The map that the word at `path` was written in.
+  // The map that the word at `path` stands in, as it was written.
   const Node& map_of(const std::string& path) const {
     static const Node kNothing;
-    const Node* map = find_path(written_, split_path(path).first);
+    const Node* map = find_path(beside_, split_path(path).first);
     return map != nullptr ? *map : kNothing;
   }
 
@@ -805,7 +820,7 @@ class Translator {
   }
 
   Node& root_;
-  const Node written_;  // the root as it was
+  const Node& beside_;  // the root, or more of it, as it was written
   std::vector<Problem>& problems_;
   std::vector<Problem> notices_;
   std::map<std::string, std::string> words_;  // by path of ours, where it was set from another word
@@ -832,7 +847,13 @@ std::vector<std::string> keys_of(const Row& row) {
 }  // namespace
 
 void translate_words(Node& root, std::vector<Problem>& problems, std::vector<std::string>& notices) {
-  Translator translator(root, problems);
+  const Node beside = root;
+  translate_words(root, beside, problems, notices);
+}
+
+void translate_words(Node& root, const Node& beside, std::vector<Problem>& problems,
+                     std::vector<std::string>& notices) {
+  Translator translator(root, beside, problems);
   for (const Row& row : rows()) translator.apply(row);
   translator.settle_rest();
   for (const Problem& notice : translator.take_notices()) notices.push_back(text_of({notice}));

@@ -16,6 +16,10 @@ namespace gputrain::recipe {
 // taken out with its notice, unless its values are taken as they are and our key takes null.
 void translate_words(Node& root, std::vector<Problem>& problems, std::vector<std::string>& notices);
 
+// The same where words that are read together are spread: `beside` holds all of them, as they were written.
+void translate_words(Node& root, const Node& beside, std::vector<Problem>& problems,
+                     std::vector<std::string>& notices);
+
 // The keys of ours that the word at `path` may set, whatever its value: {"optimizer.beta1",
 // "optimizer.beta2"} for "opt_betas". {path} where that is no word, or one that never sets anything.
 std::vector<std::string> our_keys(std::string path);

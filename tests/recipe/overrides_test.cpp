@@ -156,8 +156,7 @@ TEST_CASE("overrides: a name in a map works as one by itself", "[recipe]") {
   CHECK(result.value("optimizer.eps") == "2");
   CHECK(result.value("optimizer.momentum") == "(absent)");
   CHECK(result.notices ==
-        Strings{"argument optimizer={name: adamw, lr: 0.3}: the settings of sgd are left out: "
-                "lr and momentum"});
+        Strings{"argument optimizer={name: adamw, lr: 0.3}: the settings of sgd are left out: lr and momentum"});
   CHECK(changed({"optimizer.lr=5", "optimizer={name: sgd, lr: 6}"}).value("optimizer.lr") == "6");
 }
 
@@ -185,6 +184,36 @@ TEST_CASE("overrides: a component that keeps its name keeps its settings", "[rec
   CHECK(changed({"optimizer.name=sgd"}, unnamed).value("optimizer.lr") == "0.1");
   CHECK(changed({"optimizer.name=adamw"}, unnamed).value("optimizer.lr") == "(absent)");
   CHECK(changed({"model.name=mlp"}, unnamed).value("model.hidden") == "8");
+}
+
+TEST_CASE("overrides: a word that turns something off does so over what is there", "[recipe]") {
+  const auto value_of = [](const char* path, const std::vector<std::string>& arguments,
+                           const std::string& recipe = kTiny) {
+    const Changed result = changed(arguments, recipe);
+    CHECK(text_of(result.problems).empty());
+    return result.value(path);
+  };
+  CHECK(value_of("ema.decay", {"model_ema=false"}, "ema: 0.9\n") == "0");
+  CHECK(value_of("ema.decay", {"model_ema=false"}, "ema: {decay: 0.9, warmup: true}\n") == "0");
+  CHECK(value_of("ema.decay", {"ema=0.9", "model_ema=false"}) == "0");
+  CHECK(value_of("precision", {"amp=false"}, "precision: bf16-mixed\n") == "fp32");
+  CHECK(value_of("precision", {"precision=bf16-mixed", "amp=false"}) == "fp32");
+  CHECK(value_of("precision", {"amp=false", "precision=bf16-mixed"}) == "bf16-mixed");
+}
+
+TEST_CASE("overrides: words that are read together are so in any order", "[recipe]") {
+  const auto decay = [](const std::vector<std::string>& arguments) {
+    return changed(arguments, "seed: 1\n").value("ema.decay");
+  };
+  CHECK(decay({"model_ema=false", "model_ema_decay=0.99"}) == "0");
+  CHECK(decay({"model_ema_decay=0.99", "model_ema=false"}) == "0");
+  CHECK(decay({"model_ema=true", "model_ema_decay=0.99"}) == "0.99");
+  CHECK(decay({"model_ema_decay=0.99", "model_ema=true"}) == "0.99");
+  CHECK(decay({"model_ema=false", "model_ema=true", "model_ema_decay=0.99"}) == "0.99");
+  CHECK(changed({"amp=true", "amp_dtype=bfloat16"}).value("precision") == "bf16-mixed");
+  CHECK(text_of(changed({"val_check_interval=0.25", "check_val_every_n_epoch=2"}).problems) ==
+        "argument check_val_every_n_epoch=2: check_val_every_n_epoch is 2; expected 1 beside "
+        "val_check_interval: 0.25 (read as in Lightning)");
 }
 
 TEST_CASE("overrides: words of other tools are read as ours, with a notice", "[recipe]") {

@@ -157,7 +157,7 @@ TEST_CASE("words: a word is reported once, with its place and what it was read a
         "r.yaml:1:1: read `grad_accum_steps` as `gradient_accumulation_steps`");
   CHECK(notices_of("precision: 16-mixed\n") ==
         "r.yaml:1:1: read `precision: 16-mixed` as `precision: fp16-mixed`");
-  CHECK(notices_of("amp: false\n") == "r.yaml:1:1: read `amp: false` as nothing to set");
+  CHECK(notices_of("fp16: false\n") == "r.yaml:1:1: read `fp16: false` as nothing to set");
   CHECK(notices_of("optimizer: adamw_torch\n") ==
         "r.yaml:1:1: read `optimizer: adamw_torch` as `optimizer: {name: adamw}`");
   CHECK(notices_of("model: resnet50\n") == "r.yaml:1:1: read `model: resnet50` as `model: {name: resnet50}`");
@@ -392,8 +392,8 @@ TEST_CASE("words: amp_dtype says which 16 bits amp means, in either order", "[re
   CHECK(tree_of("amp: true\namp_dtype: bfloat16\n") == "{precision: bf16-mixed}");
   CHECK(tree_of("amp_dtype: bfloat16\namp: true\n") == "{precision: bf16-mixed}");
   CHECK(tree_of("amp: true\namp_dtype: ~\n") == "{precision: fp16-mixed}");
-  CHECK(tree_of("amp: false\namp_dtype: float16\n") == "{}");
-  CHECK(tree_of("amp: false\namp_dtype: bfloat16\n") == "{}");
+  CHECK(tree_of("amp: false\namp_dtype: float16\n") == "{precision: fp32}");
+  CHECK(tree_of("amp: false\namp_dtype: bfloat16\n") == "{precision: fp32}");
   CHECK(tree_of("amp_dtype: float16\n") == "{}");
   CHECK(problems_of("amp: true\namp_dtype: float8\n") ==
         "r.yaml:2:12: amp_dtype is float8; expected float16 or bfloat16 (read as in timm)");
