@@ -34,23 +34,24 @@ void put_over(Node& value, Node overlay) {
   }
 }
 
-// Leaves only the name of the component.
-std::vector<std::string> drop_settings(Node& component) {
-  std::vector<std::string> dropped;
+// Leaves only the name of the component. Returns the settings that `given` does not have.
+std::vector<std::string> drop_settings(Node& component, const Node* given) {
+  std::vector<std::string> missing;
   std::vector<Entry> kept;
   for (Entry& entry : component.map) {
-    if (canonical(entry.key.scalar) == "name") {
+    const std::string key = canonical(entry.key.scalar);
+    if (key == "name") {
       kept.push_back(std::move(entry));
-    } else {
-      dropped.push_back(std::move(entry.key.scalar));
+    } else if (given == nullptr || given->find(key) == nullptr) {
+      missing.push_back(std::move(entry.key.scalar));
     }
   }
   component.map = std::move(kept);
-  return dropped;
+  return missing;
 }
 
-void drop_settings_of_old_name(Node& component, const Node& overlay, const std::string& default_name,
-                               std::vector<std::string>& notices) {
+void drop_settings_of_old_name(Node& component, const Node& overlay, const Node* given,
+                               const std::string& default_name, std::vector<std::string>& notices) {
   const Node* new_name = overlay.find("name");
   if (new_name == nullptr || new_name->kind != Node::Kind::kScalar) return;
   const Node* written = component.find("name");
@@ -59,23 +60,29 @@ void drop_settings_of_old_name(Node& component, const Node& overlay, const std::
       written != nullptr ? with_environment(written->scalar, environment) : default_name;
   // Settings without any name wait for one, as in a base that leaves the choice to others.
   if (old_name.empty() || old_name == with_environment(new_name->scalar, environment)) return;
-  const std::vector<std::string> dropped = drop_settings(component);
-  if (dropped.empty()) return;
+  const std::vector<std::string> missing = drop_settings(component, given);
+  if (missing.empty()) return;
   notices.push_back(concat(new_name->origin.text(), ": the settings of ", old_name,
-                           " are left out: ", join(dropped, ", ", " and ")));
+                           " are left out: ", join(missing, ", ", " and ")));
 }
 
 }  // namespace
 
-void merge(Node& root, Node overlay, const ComponentNames& components, std::vector<std::string>& notices) {
+void merge(Node& root, Node overlay, const Node& given, const ComponentNames& components,
+           std::vector<std::string>& notices) {
   for (const auto& [key, default_name] : components) {
     const Node* over = overlay.find(key);
     if (over == nullptr || over->kind != Node::Kind::kMap) continue;
     Node* component = root.find(key);
     if (component == nullptr || component->kind != Node::Kind::kMap) continue;
-    drop_settings_of_old_name(*component, *over, default_name, notices);
+    drop_settings_of_old_name(*component, *over, given.find(key), default_name, notices);
   }
   put_over(root, std::move(overlay));
+}
+
+void merge(Node& root, Node overlay, const ComponentNames& components, std::vector<std::string>& notices) {
+  const Node given = overlay;
+  merge(root, std::move(overlay), given, components, notices);
 }
 
 }  // namespace gputrain::recipe

@@ -181,6 +181,10 @@ void apply_overrides(Node& root, const std::vector<std::string>& arguments, cons
                      std::vector<Problem>& problems, std::vector<std::string>& notices) {
   std::vector<Change> changes = read_changes(arguments, problems, notices);
   const std::map<std::string, Node> names = last_names(changes, components);
+  for (Change& change : changes) {
+    if (change.tree) drop_renamed(*change.tree, names, notices);
+  }
+  const Node given = all_of(changes);
   Node before;  // what names may drop
   before.kind = Node::Kind::kMap;
   for (const auto& [component, name] : names) {
@@ -188,12 +192,12 @@ void apply_overrides(Node& root, const std::vector<std::string>& arguments, cons
     // Where there are no settings, there are none to lose.
     if (settings == nullptr || settings->kind != Node::Kind::kMap) continue;
     merge(before, tree_of(component, *settings), {}, notices);
-    merge(root, tree_of(component + ".name", name), components, notices);
+    merge(root, tree_of(component + ".name", name), given, components, notices);
   }
   for (Change& change : changes) {
     if (!change.tree) {
       unset(root, before, change, problems);
-    } else if (drop_renamed(*change.tree, names, notices); !is_blocked(root, change, problems)) {
+    } else if (!is_blocked(root, change, problems)) {
       merge(root, std::move(*change.tree), components, notices);
     }
   }

@@ -62,6 +62,18 @@ TEST_CASE("merge: a component whose name changes loses the settings of the old o
         std::vector<std::string>{"a.yaml:4:9: the settings of sgd are left out: lr and momentum"});
 }
 
+TEST_CASE("merge: settings that the overlay gives again are not told of", "[recipe]") {
+  const Merged some = merged("lr_scheduler: {name: cosine, warmup-steps: 3, final_factor: 0}\n",
+                             "lr_scheduler: {name: linear, warmup_steps: 3}\n");
+  CHECK(settings(some, "lr_scheduler") == "name=linear warmup_steps=3");
+  CHECK(some.notices ==
+        std::vector<std::string>{"a.yaml:1:22: the settings of cosine are left out: final_factor"});
+  const Merged all = merged("lr_scheduler: {name: cosine, warmup_steps: 3}\n",
+                            "lr_scheduler: {name: linear, warmup_steps: 5}\n");
+  CHECK(settings(all, "lr_scheduler") == "name=linear warmup_steps=5");
+  CHECK(all.notices.empty());
+}
+
 TEST_CASE("merge: a component without a name has its default one", "[recipe]") {
   CHECK(settings(merged("optimizer: {lr: 0.1}\n", "optimizer: {name: sgd}\n")) == "lr=0.1 name=sgd");
   const Merged other = merged("lr-scheduler: {warmup_steps: 3}\n", "lr_scheduler: {name: cosine}\n");
