@@ -254,6 +254,9 @@ class Binder : public Visitor {
                                             what_was_meant(canonical(key.scalar)))});
   }
 
+  // Components say what they are.
+  bool is_section() const { return !prefix_.empty() && hints_.owner.empty(); }
+
   // Whether `name` is a map of keys here.
   bool is_map_key(const std::string& name) const {
     const std::string beginning = join_path(prefix_, name) + '.';
@@ -277,7 +280,8 @@ class Binder : public Visitor {
     if (!places.empty()) return "it belongs " + join({places.begin(), places.end()}, ", ", " or ");
     if (const std::string guess = guess_for(key); !guess.empty()) return concat("did you mean ", guess, '?');
     constexpr std::size_t kMostListed = 8;
-    if (known_.size() > kMostListed) return "expected one of its keys; gputrain schema --markdown lists them";
+    if (known_.size() > kMostListed && !is_section())
+      return "expected one of its keys; gputrain schema --markdown lists them";
     return known_.empty() ? "it has no keys" : "expected " + join(known_, ", ", " or ");
   }
 
@@ -291,7 +295,7 @@ class Binder : public Visitor {
   }
 
   // The key that is misspelt, "" where none is near: one of this map, also as other tools call it, else one
-  // of another kind of the component, else one of another map.
+  // of another kind of the component, else one of another map, but in a section, whose keys are few.
   std::string guess_for(const std::string& key) const {
     // With each known word split once: a recipe may hold thousands of unknown keys.
     static const auto words = words_by_map();
@@ -304,6 +308,7 @@ class Binder : public Visitor {
       const bool is_ours = ours == std::vector<std::string>{word};
       return is_ours ? guess : concat(guess, " (", join(ours, ", ", " and "), ')');
     }
+    if (is_section()) return "";
     std::vector<std::string> of_kinds, of_others, paths;
     for (const KnownKey& other : hints_.elsewhere) {
       const auto [parent, last] = split_path(other.path);

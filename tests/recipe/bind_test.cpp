@@ -280,6 +280,7 @@ TEST_CASE("bind: a section is a map of known keys", "[recipe]") {
   CHECK(problem_of("inner: {depth: 4, dept: 1}\n") ==
         "dir/a.yaml:1:16: inner.depth is 4; expected 1 <= depth <= 3\n"
         "dir/a.yaml:1:19: inner.dept is not a key of inner; did you mean depth?");
+  CHECK(problem_of("inner: {zzz: 1}\n") == "dir/a.yaml:1:9: inner.zzz is not a key of inner; expected depth");
   CHECK(problem_of("inner: 3\n") == "dir/a.yaml:1:8: inner is 3; expected a map of keys");
   CHECK(problem_of("inner:\n") == "dir/a.yaml:1:1: inner is null; expected a map of keys");
 }

@@ -160,6 +160,12 @@ TEST_CASE("load: misspelt words of other tools are known, and weak likenesses no
           "qqqq is not a key of the recipe; expected one of its keys; gputrain schema --markdown lists them");
   CHECK(problems_with("max_steps: 1\ncpu: {qqqq: 2}\n") ==
         "tiny.yaml:2:7: cpu.qqqq is not a key of cpu; expected threads");
+  // Their likenesses stand elsewhere: model, and the optimizer's beta1.
+  CHECK(problems_with("max_steps: 1\nearly_stopping: {mode: max}\n") ==
+        "tiny.yaml:2:18: early_stopping.mode is not a key of early_stopping; expected patience, min_delta or "
+        "metric");
+  CHECK(problems_with("max_steps: 1\n", {"ema={beta: 0.9}"}) ==
+        "argument ema={beta: 0.9}: ema.beta is not a key of ema; expected decay or warmup");
   CHECK(problems_with("max_steps: 1\nlog_evry: 2\n") ==
         start + "log_evry is not a key of the recipe; did you mean logging.log_every?");
 }
