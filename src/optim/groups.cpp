@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace gputrain::optim {
@@ -47,13 +48,15 @@ std::string nearest_names(std::string_view pattern, const std::vector<std::strin
 void check(const std::vector<Group>& groups, const std::vector<ParameterShape>& parameters) {
   std::vector<std::string> names;
   for (const ParameterShape& one : parameters) names.push_back(one.name);
+  std::vector<std::string> patterns;
   for (const Group& group : groups) {
     if (group.match.empty()) {
       throw SettingError("optimizer.groups",
                          "has an item without match; expected names of parameters, as in layer4.*");
     }
-    check_patterns({"optimizer.groups", "has match:", "no parameter that trains"}, group.match, names);
+    patterns.insert(patterns.end(), group.match.begin(), group.match.end());
   }
+  check_patterns({"optimizer.groups", "has match:", "no parameter that trains"}, patterns, names);
 }
 
 // decay^(layers above), for each parameter.
@@ -78,14 +81,19 @@ std::vector<double> layer_scales(const std::vector<ParameterShape>& parameters, 
 void check_patterns(const PatternMessage& message, const std::vector<std::string>& patterns,
                     const std::vector<std::string>& names) {
   if (names.empty()) return;
-  for (const std::string& pattern : patterns) {
-    const bool is_used = std::any_of(names.begin(), names.end(),
-                                     [&](const std::string& name) { return matches(pattern, name); });
-    if (is_used) continue;
-    throw SettingError(message.key,
-                       concat(message.has, ' ', pattern, ", and ", message.nothing,
-                              " has such a name; the nearest are ", nearest_names(pattern, names)));
+  std::vector<std::string> unused;
+  std::copy_if(patterns.begin(), patterns.end(), std::back_inserter(unused), [&](const std::string& pattern) {
+    return std::none_of(names.begin(), names.end(),
+                        [&](const std::string& name) { return matches(pattern, name); });
+  });
+  if (unused.empty()) return;
+  std::vector<std::string> hints;
+  for (const std::string& pattern : unused) {
+    const std::string whose = unused.size() > 1 ? concat(" to ", pattern) : "";
+    hints.push_back(concat("the nearest", whose, " are ", nearest_names(pattern, names)));
   }
+  throw SettingError(message.key, concat(message.has, ' ', join(unused, ", ", " and "), ", and ",
+                                         message.nothing, " has such a name; ", join(hints, "; ")));
 }
 
 void describe_shared(recipe::Visitor& v, SharedOptions& o, double most_lr, const char* decay_meaning) {

@@ -60,15 +60,15 @@ std::vector<ParameterSetting> parameter_settings(const std::vector<ParameterShap
 bool matches(std::string_view pattern, std::string_view name);
 bool matches_any(const std::vector<std::string>& patterns, std::string_view name);
 
-// How a pattern that matches nothing is told of: "<key> <has> PATTERN, and <nothing> has such a name".
+// How patterns that match nothing are told of: "<key> <has> PATTERNS, and <nothing> has such a name".
 struct PatternMessage {
   const char* key;
   const char* has;
   const char* nothing;
 };
 
-// Throws SettingError for a pattern that matches none of `names`, with the names nearest to it. Without any
-// name, as where there is no model, there is nothing to tell.
+// Throws SettingError for all patterns that match none of `names`, with the names nearest to each. Without
+// any name, as where there is no model, there is nothing to tell.
 void check_patterns(const PatternMessage& message, const std::vector<std::string>& patterns,
                     const std::vector<std::string>& names);
 

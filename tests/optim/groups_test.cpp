@@ -102,6 +102,10 @@ TEST_CASE("groups: one that matches nothing is refused with the nearest names", 
         "layer1.0.conv1.weight, layer1.0.bn1.bias and layer1.1.conv1.weight");
   CHECK_THAT(refusal({{{"*.bais"}, {}, {}}}), Catch::Matchers::EndsWith("layer1.0.bn1.bias, fc.bias and "
                                                                         "conv1.weight"));
+  CHECK(refusal({{{"fc.wieght"}, {}, {}}, {{"fc.bias", "layer2.*"}, {}, {}}}) ==
+        "optimizer.groups has match: fc.wieght and layer2.*, and no parameter that trains has such a name; "
+        "the nearest to fc.wieght are fc.weight, bn1.weight and fc.bias; the nearest to layer2.* are "
+        "layer1.0.conv1.weight, layer1.0.bn1.bias and layer1.1.conv1.weight");
   CHECK(refusal({{{}, 0.5, {}}}) ==
         "optimizer.groups has an item without match; expected names of parameters, as in layer4.*");
   CHECK(refusal({{{"*"}, {}, {}}}).empty());
