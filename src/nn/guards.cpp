@@ -18,7 +18,12 @@ KeptBuffers::KeptBuffers(const Module& model) {
 
 KeptBuffers::~KeptBuffers() {
   const c10::AutoGradMode no_grad(false);
-  for (auto& [buffer, values] : before_) buffer.copy_(values);
+  try {
+    for (auto& [buffer, values] : before_) buffer.copy_(values);
+  } catch (...) {
+    // Only a device that failed before cannot copy, and that failure is on its way to the user, or comes with
+    // the device's next call. Another exception out of here would end the process without a word of it.
+  }
 }
 
 }  // namespace gputrain::nn

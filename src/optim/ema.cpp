@@ -93,7 +93,12 @@ AveragedWeights::AveragedWeights(const Ema& ema) : values_(ema.values_) {
 
 AveragedWeights::~AveragedWeights() {
   const c10::AutoGradMode no_grad(false);
-  at::_foreach_copy_(values_, before_);
+  try {
+    at::_foreach_copy_(values_, before_);
+  } catch (...) {
+    // Only a device that failed before cannot copy, and that failure is on its way to the user, or comes with
+    // the device's next call. Another exception out of here would end the process without a word of it.
+  }
 }
 
 }  // namespace gputrain::optim

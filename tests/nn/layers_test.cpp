@@ -1,6 +1,7 @@
 #include "nn/layers.h"
 
 #include "base/error.h"
+#include "nn/guards.h"
 #include "support/catch.h"
 
 #include <ATen/ops/arange.h>
@@ -9,6 +10,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 namespace gputrain::nn {
 namespace {
@@ -41,6 +43,20 @@ TEST_CASE("batch norm: running statistics move once per training pass, and never
   norm(input);
   CHECK(buffer(norm, "running_mean").item<double>() == Approx(0.25));
   CHECK(buffer(norm, "num_batches_tracked").item<std::int64_t>() == 1);
+}
+
+TEST_CASE("kept buffers: they come back, and what cannot ends no program while an error is on its way",
+          "[nn]") {
+  const BatchNorm2d norm(3);
+  const auto fail = [&](bool is_broken) {
+    const KeptBuffers kept(norm);
+    buffer(norm, "running_mean").fill_(7);
+    if (is_broken) buffer(norm, "running_mean").resize_({2});
+    throw std::runtime_error("first");
+  };
+  CHECK_THROWS_WITH(fail(false), "first");
+  CHECK(buffer(norm, "running_mean").equal(at::zeros({3})));
+  CHECK_THROWS_WITH(fail(true), "first");
 }
 
 TEST_CASE("modules: passes are taken out of the counters of layers that count them, and of nothing else",
