@@ -14,17 +14,19 @@ namespace {
 
 constexpr std::int64_t kTopK = 5;
 
+constexpr std::int64_t kDefaultIgnoreIndex = -100;
+
 struct CrossEntropyOptions {
   double label_smoothing = 0;
-  std::int64_t ignore_index = -100;
+  std::int64_t ignore_index = kDefaultIgnoreIndex;
 };
 
 void describe(recipe::Visitor& v, CrossEntropyOptions& o) {
   v.number("label_smoothing", o.label_smoothing, {.min = 0, .max = 1, .max_open = true}, "",
            "share of each target spread evenly over all classes");
-  v.integer(
-      "ignore_index", o.ignore_index, {-1e9, 1e9}, "",
-      "targets of this value enter neither loss nor metrics; the data's own ignore_index, where it has one");
+  v.integer("ignore_index", o.ignore_index, {-1e9, 1e9}, "",
+            "targets of this value enter neither loss nor metrics; inactive with data that marks none so, as "
+            "images");
 }
 
 // Targets are counted by the data set, on the host, before anything is computed; what they are summed over
@@ -33,13 +35,14 @@ void check_ignore_index(std::int64_t ignore_index, const ObjectiveContext& conte
   if (context.ignore_index && *context.ignore_index != ignore_index) {
     throw SettingError("objective.ignore_index",
                        concat("is ", ignore_index, ", the data marks targets to be ignored by ",
-                              *context.ignore_index, "; expected the same value in both"));
+                              *context.ignore_index, "; expected ", *context.ignore_index));
   }
   if (!context.ignore_index && ignore_index >= 0 && ignore_index < context.num_classes) {
     throw SettingError("objective.ignore_index",
                        concat("is ", ignore_index, ", which is one of the data's ", context.num_classes,
-                              " classes, and the data counts its samples as targets; expected -100, or a "
-                              "data set that ignores that value"));
+                              " classes, and the data counts its samples as targets; expected a value that "
+                              "is no class, as ",
+                              kDefaultIgnoreIndex));
   }
 }
 
@@ -49,7 +52,10 @@ void check_ignore_index(std::int64_t ignore_index, const ObjectiveContext& conte
 class CrossEntropy : public Objective {
  public:
   CrossEntropy(const CrossEntropyOptions& options, const ObjectiveContext& context)
-      : label_smoothing_(options.label_smoothing), ignore_index_(options.ignore_index), metrics_{"accuracy"} {
+      : label_smoothing_(options.label_smoothing),
+        ignore_index_(options.ignore_index),
+        is_ignoring_(context.ignore_index),
+        metrics_{"accuracy"} {
     check_ignore_index(ignore_index_, context);
     if (context.num_classes > kTopK) metrics_.emplace_back("top5");
   }
@@ -71,11 +77,17 @@ class CrossEntropy : public Objective {
 
   const std::vector<std::string>& metrics() const override { return metrics_; }
 
+  std::vector<std::string> inactive() const override {
+    if (is_ignoring_ || ignore_index_ == kDefaultIgnoreIndex) return {};
+    return {"ignore_index (this data marks no targets to be ignored)"};
+  }
+
  private:
   static at::Tensor rows(const at::Tensor& output) { return output.flatten(0, -2); }
 
   double label_smoothing_;
   std::int64_t ignore_index_;
+  bool is_ignoring_;  // the data
   std::vector<std::string> metrics_;
 };
 

@@ -28,6 +28,10 @@ class Objective {
   // Names in the order of metric_sums, at least one; each is a fraction of the targets, higher is better. The
   // first one decides which validation was best.
   virtual const std::vector<std::string>& metrics() const = 0;
+
+  // Its keys that are given otherwise than by default and do nothing with this data, each with the reason:
+  // "ignore_index (this data marks no targets to be ignored)".
+  virtual std::vector<std::string> inactive() const { return {}; }
 };
 
 struct ObjectiveContext {

@@ -358,6 +358,9 @@ Assembly assemble(const Plan& plan, const std::vector<std::function<void(const A
   attempt.refuse_problems();
 
   append(made.notices, made.data.notices);
+  for (const std::string& key : made.objective->inactive()) {
+    made.notices.push_back("inactive: objective." + key);
+  }
   if (made.flat_buffers.defined() && made.options.gradient_accumulation_steps > 1) {
     made.notices.emplace_back(
         "batch normalisation takes its statistics over each micro-batch, so that gradient accumulation does "

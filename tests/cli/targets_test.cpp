@@ -70,6 +70,8 @@ TEST_CASE("mistakes: data without any target, of training or validation", "[cli]
     INFO(outcome.err);
     CHECK(outcome.exit_code == 3);
     CHECK_THAT(outcome.err, ContainsSubstring("none of the 1 "));
+    CHECK_THAT(outcome.err,
+               ContainsSubstring(": all are -100, the data.ignore_index; expected at least one"));
     CHECK_FALSE(shop.exists("runs"));
   }
 }
@@ -80,13 +82,26 @@ TEST_CASE("mistakes: an objective that ignores other targets than the data", "[c
   CHECK(outcome.exit_code == 2);
   CHECK_THAT(outcome.err,
              ContainsSubstring("objective.ignore_index is 0, the data marks targets to be ignored "
-                               "by -100; expected the same value in both"));
+                               "by -100; expected -100"));
   // The data says first which of its targets are none.
   const Outcome other = shop.gputrain({"check", "recipe.yaml", "data.ignore_index=-1"});
   CHECK(other.exit_code == 3);
   CHECK_THAT(other.err,
              ContainsSubstring("sequences.txt:1: a target is -100; expected 0 to 999999999, or -1 for "
                                "none"));
+}
+
+TEST_CASE("run: an ignore_index for data that marks no targets is said to be inactive", "[cli]") {
+  const Workshop shop;
+  const Outcome outcome = shop.gputrain({"check", "recipe.yaml", "objective.ignore_index=-1"});
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, ContainsSubstring("note: inactive: objective.ignore_index (this data marks no "
+                                            "targets to be ignored)"));
+  const Outcome usual = shop.gputrain({"check", "recipe.yaml", "objective.ignore_index=-100"});
+  CHECK_THAT(usual.err, !ContainsSubstring("ignore_index"));
+  const Outcome of_class = shop.gputrain({"check", "recipe.yaml", "objective.ignore_index=1"});
+  CHECK(of_class.exit_code == 2);
+  CHECK_THAT(of_class.err, ContainsSubstring("expected a value that is no class, as -100"));
 }
 
 TEST_CASE("mistakes: a model of images for sequences", "[cli]") {

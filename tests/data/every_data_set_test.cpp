@@ -94,8 +94,9 @@ TEST_CASE("data sets: one whose targets are all ignored is an error, of training
   };
   CHECK_NOTHROW(check({{"path", some}, {"validation_path", some}}));
   CHECK_THROWS_WITH(check({{"path", none}}),
-                    "data: none of the 2 training samples has a target, all are its "
-                    "ignore_index; expected at least one that enters the loss");
+                    "data: none of the 2 training samples has a target: all are -100, the data.ignore_index; "
+                    "expected at least one that enters the loss: add samples with targets, or change "
+                    "data.ignore_index");
   CHECK_THROWS_WITH(check({{"path", some}, {"validation_path", none}}),
                     ContainsSubstring("none of the 2 validation samples has a target"));
 }

@@ -159,12 +159,23 @@ TEST_CASE("cross entropy: what it ignores and what the data counts must agree", 
   CHECK_NOTHROW(build("255", std::nullopt));  // no class has that number: nothing is ignored by either
   CHECK_NOTHROW(build("0", 0));
   CHECK_THROWS_WITH(build("-100", 0),
-                    "objective.ignore_index is -100, the data marks targets to be ignored by 0; expected the "
-                    "same value in both");
+                    "objective.ignore_index is -100, the data marks targets to be ignored by 0; expected 0");
   CHECK_THROWS_WITH(
       build("9", std::nullopt),
       "objective.ignore_index is 9, which is one of the data's 10 classes, and the data counts its "
-      "samples as targets; expected -100, or a data set that ignores that value");
+      "samples as targets; expected a value that is no class, as -100");
+}
+
+TEST_CASE("cross entropy: an ignore_index that nothing in the data has is inactive", "[objectives]") {
+  const auto inactive = [](const std::string& ignore_index, std::optional<std::int64_t> of_data) {
+    return bound(all_objectives(), "cross_entropy", {{"ignore_index", ignore_index}})
+        .build({10, of_data})
+        ->inactive();
+  };
+  CHECK(inactive("-100", std::nullopt).empty());
+  CHECK(inactive("255", std::nullopt) ==
+        std::vector<std::string>{"ignore_index (this data marks no targets to be ignored)"});
+  CHECK(inactive("255", 255).empty());
 }
 
 }  // namespace gputrain::objectives
