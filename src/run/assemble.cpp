@@ -265,6 +265,22 @@ void report_odd_schedule(const train::TrainOptions& options, const optim::Schedu
   }
 }
 
+// A validation at the end of the run ends nothing.
+void report_idle_early_stopping(const train::TrainOptions& options, const train::RunInfo& info,
+                                std::vector<std::string>& notices) {
+  if (!options.early_stopping || !info.total_steps) return;
+  const auto every =
+      optim::steps_of(options.validate_every, train::steps_per_epoch(options, info.train_samples));
+  if (!every) return;
+  const std::int64_t needed = options.early_stopping->patience + 1;
+  const std::int64_t validations = (*info.total_steps - 1) / *every;
+  if (validations >= needed) return;
+  notices.push_back(concat("early stopping cannot end this run: it takes ", needed,
+                           " validations before the ", "last step, and of ", *info.total_steps,
+                           " steps there are ", validations,
+                           "; see early_stopping.patience and validation.every"));
+}
+
 train::RunInfo run_info(const recipe::Recipe& recipe, const Assembly& made) {
   train::RunInfo info;
   info.name = recipe.name;
@@ -373,6 +389,7 @@ Assembly assemble(const Plan& plan, const std::vector<std::function<void(const A
   }
   made.info = run_info(recipe, made);
   report_odd_schedule(made.options, made.schedule, made.info.total_steps, made.notices);
+  report_idle_early_stopping(made.options, made.info, made.notices);
   return made;
 }
 

@@ -37,6 +37,24 @@ TEST_CASE("early stopping: any number of a validation can be followed", "[cli]")
   }
 }
 
+TEST_CASE("early stopping: a run too short for it is told so", "[cli]") {
+  const Workshop shop;  // 4 steps an epoch
+  const auto said = [&](const std::string& patience, const std::string& epochs, const std::string& every) {
+    return shop
+        .gputrain({"check", "recipe.yaml", "early_stopping=" + patience, "epochs=" + epochs,
+                   "validation.every=" + every})
+        .err;
+  };
+  CHECK_THAT(said("2", "3", "1ep"),
+             ContainsSubstring("note: early stopping cannot end this run: it takes 3 validations before the "
+                               "last step, and of 12 steps there are 2; see early_stopping.patience and "
+                               "validation.every"));
+  CHECK_THAT(said("2", "4", "6"), ContainsSubstring("it takes 3 validations"));
+  for (const std::string every : {"1ep", "1s"}) {
+    CHECK_THAT(said("2", "4", every), !ContainsSubstring("cannot end this run"));
+  }
+}
+
 TEST_CASE(
     "early stopping: without validations, or by a number that there is not, it is refused with its place",
     "[cli]") {
