@@ -12,17 +12,18 @@ import json
 import os
 import sys
 
-import numpy
-import safetensors.torch
-import torch
-import torchvision
-
-parser = argparse.ArgumentParser()
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("run_dir")
 parser.add_argument("data_dir")
 parser.add_argument("--model", default="resnet18")
 parser.add_argument("--label-smoothing", type=float, default=0.1)
 options = parser.parse_args()
+
+# Here, so that --help works without them.
+import numpy  # noqa: E402
+import safetensors.torch  # noqa: E402
+import torch  # noqa: E402
+import torchvision  # noqa: E402
 
 
 def idx(name, offset):

@@ -13,9 +13,14 @@ import math
 import struct
 import sys
 
-import numpy
-import torch
-from torch import Tensor, nn
+if __name__ == "__main__" and (len(sys.argv) != 2 or sys.argv[1].startswith("-")):  # before what may be missing
+    is_asked = sys.argv[1:] in (["-h"], ["--help"])
+    print(__doc__, file=sys.stdout if is_asked else sys.stderr)
+    sys.exit(0 if is_asked else 2)
+
+import numpy  # noqa: E402
+import torch  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -197,8 +202,6 @@ def train(run: dict, job: dict, images: Tensor, labels: Tensor) -> dict:
 
 
 def main() -> None:
-    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
-        sys.exit(__doc__)
     with open(sys.argv[1]) as file:
         job = json.load(file)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = job["precision"] == "tf32"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# scripts/bench/host_waits sees what waits and what does not, on a CUDA runtime that is a shared library with nothing behind.
+# scripts/bench/host_waits sees what waits and what does not, on a CUDA runtime that is a shared library with nothing behind;
+# and every script of the folder explains itself.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/support.sh"
 
@@ -54,6 +55,15 @@ test_a_program_without_a_shared_cuda_runtime_is_refused() {
   run bench/host_waits --binary "$sandbox/bin/program" --precisions fp32
   expect_status 1
   expect_said "made no call of a shared CUDA runtime"
+}
+
+test_every_script_prints_its_usage_without_any_package() {
+  local script
+  for script in "$repository"/scripts/bench/*; do
+    head -n 1 "$script" | grep -q '^#!.*python3' || continue
+    python3 -I -S "$script" --help > "$sandbox/usage" 2>&1 || fail "$script --help: $(cat "$sandbox/usage")"
+    grep -q "^usage: " "$sandbox/usage" || fail "$script --help prints no usage"
+  done
 }
 
 run_tests
