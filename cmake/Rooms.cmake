@@ -75,7 +75,7 @@ function(gputrain_tests name)
     gputrain_precompile(tests test_${name} ${PROJECT_SOURCE_DIR}/tests/support/catch.h)
   endif()
   set_target_properties(test_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
-  catch_discover_tests(test_${name} TEST_PREFIX "${name}: " DISCOVERY_MODE PRE_TEST
+  catch_discover_tests(test_${name} TEST_PREFIX "${name}:" DISCOVERY_MODE PRE_TEST
     PROPERTIES TIMEOUT 300 SKIP_REGULAR_EXPRESSION "gputrain-test-skipped" LABELS ${name}
       ENVIRONMENT OMP_NUM_THREADS=1)  # tests run side by side, and threads that spin would slow the others
 endfunction()

@@ -12,8 +12,8 @@ namespace gputrain {
 
 // Faults that a test asks for through GPUTRAIN_FAULT, none without it (docs/testing.md):
 //   nan@step=3,micro=0            the loss of that micro-batch is not a number
-//   load@item=7,phase=training    sample 7 of the training split cannot be read; phase: training or
-//   validation oom@step=2,phase=backward     out of memory in forward, backward, optimizer or validation
+//   load@item=7,phase=training    sample 7 of that split cannot be read; phase: training or validation
+//   oom@step=2,phase=backward     out of memory in forward, backward, optimizer or validation
 //   sleep@phase=step,ms=200       a pause in step, validation or save; step=N: only there
 //   stop@step=4                   SIGTERM after that step
 //   short_write@file=NAME         each write(2) takes half of what is left; the file must come out whole

@@ -20,7 +20,7 @@ struct EmaOptions {
 //
 // Running statistics are averaged as weights are (timm, torchvision): activations of averaged weights lie
 // between those of the weights they are made of. What is not floating-point has no average.
-// Source of the warm-up: TensorFlow's ExponentialMovingAverage with num_updates; diffusers' EMAModel has it.
+// Source of the warm-up: TensorFlow's ExponentialMovingAverage with num_updates.
 class Ema {
  public:
   // parameters: those that are trained, float32, float16 or bfloat16; where `optimizer` keeps a float32

@@ -43,6 +43,19 @@ TEST_CASE("freeze: batch normalisation goes on to follow its input, as in PyTorc
   CHECK_FALSE(weights.at("bn1.running_mean").eq(0).all().item<bool>());
 }
 
+TEST_CASE("freeze: layers that are frozen do not count for layer_lr_decay", "[cli]") {
+  // The first layer is the last that trains: nothing slows it down.
+  const Workshop shop;
+  std::vector<std::string> weights;
+  for (const std::string decay : {"1", "0.5"}) {
+    REQUIRE(shop.gputrain({"run", "recipe.yaml", "freeze=layers.1.*", "optimizer.layer_lr_decay=" + decay,
+                           "output_dir=" + decay})
+                .exit_code == 0);
+    weights.push_back(shop.read(decay + "/model.safetensors"));
+  }
+  CHECK(weights[0] == weights[1]);
+}
+
 TEST_CASE("freeze: check says how many parameters train", "[cli]") {
   const Workshop shop;
   const Outcome outcome = shop.gputrain({"check", "recipe.yaml", "freeze=[layers.0.*]"});
