@@ -1,13 +1,12 @@
 #include "data/image_store.h"
 
-#include "base/text.h"
+#include "data/sample_id.h"
 #include "device/current_stream.h"
 #include "kernels/image_batch.h"
 
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
 
-#include <stdexcept>
 #include <utility>
 
 namespace gputrain::data {
@@ -105,9 +104,7 @@ at::Tensor ImageStore::image_ids(const std::vector<std::int64_t>& sample_ids) co
                              at::TensorOptions(at::kLong).pinned_memory(pinned));
   auto* to = ids.mutable_data_ptr<std::int64_t>();
   for (const std::int64_t id : sample_ids) {
-    if (id < 0 || id >= samples_) {
-      throw std::out_of_range(concat("sample ", id, " of a split of ", samples_));
-    }
+    check_sample_id(id, samples_);
     *to++ = id % images_.size(0);
   }
   return ids.to(images_.device(), /*non_blocking=*/true);

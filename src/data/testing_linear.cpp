@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "data/components.h"
 #include "data/labels.h"
+#include "data/sample_id.h"
 #include "data/text_lines.h"
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <sstream>
-#include <stdexcept>
 #include <utility>
 
 namespace gputrain::data {
@@ -38,7 +38,7 @@ class LinearSplit : public Split {
     auto* values = input.mutable_data_ptr<float>();
     auto* labels = target.mutable_data_ptr<std::int64_t>();
     for (const std::int64_t id : sample_ids) {
-      if (id < 0 || id >= size()) throw std::out_of_range(concat("sample ", id, " of a split of ", size()));
+      check_sample_id(id, size());
       values = std::copy_n(samples_.values.begin() + id * samples_.features, samples_.features, values);
       *labels++ = samples_.labels[static_cast<std::size_t>(id)];
     }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/components.h"
+#include "data/sample_id.h"
 #include "data/text_lines.h"
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <sstream>
-#include <stdexcept>
 #include <utility>
 
 namespace gputrain::data {
@@ -57,7 +57,7 @@ class SequenceSplit : public Split {
 
  private:
   const Sequence& sample(std::int64_t id) const {
-    if (id < 0 || id >= size()) throw std::out_of_range(concat("sample ", id, " of a split of ", size()));
+    check_sample_id(id, size());
     return samples_[static_cast<std::size_t>(id)];
   }
 

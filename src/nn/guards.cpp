@@ -26,4 +26,8 @@ KeptBuffers::~KeptBuffers() {
   }
 }
 
+void drop_gradients(const Module& model) {
+  for (auto& [name, parameter] : model.named_parameters()) parameter.mutable_grad().reset();
+}
+
 }  // namespace gputrain::nn

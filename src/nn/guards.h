@@ -37,4 +37,7 @@ class KeptBuffers {
   std::vector<std::pair<at::Tensor, at::Tensor>> before_;  // buffer, its values
 };
 
+// Leaves no parameter of the model with a gradient.
+void drop_gradients(const Module& model);
+
 }  // namespace gputrain::nn

@@ -152,10 +152,6 @@ void check_smallest_batch(const Assembly& made) {
   nn::forward(*made.model, made.data.train->batch({samples - 1}).input, made.options.update.precision);
 }
 
-void drop_gradients(const nn::Module& model) {
-  for (auto& [name, parameter] : model.named_parameters()) parameter.mutable_grad().reset();
-}
-
 // Builds all parts whose settings could be read. A part is tried also where one that it needs is missing, as
 // far as it can be without.
 void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
@@ -348,9 +344,9 @@ void check_deterministic(const Assembly& made) {
     const nn::Batch batch = made.data.train->batch(ids);
     const at::Tensor output = nn::forward(*made.model, batch.input, made.options.update.precision);
     made.objective->loss_sum(output, batch.target).backward();
-    drop_gradients(*made.model);
+    nn::drop_gradients(*made.model);
   } catch (const std::exception& error) {
-    drop_gradients(*made.model);
+    nn::drop_gradients(*made.model);
     if (const auto refused = device::refused_operator(error)) throw device::not_deterministic(*refused);
     throw;
   }

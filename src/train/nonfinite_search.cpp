@@ -19,13 +19,8 @@ NonFiniteSearch::NonFiniteSearch(nn::Module& model, const objectives::Objective&
                                  const nn::Precision& precision)
     : model_(model), objective_(objective), precision_(precision), buffers_(model) {}
 
-// Those of the window itself may hold what is searched for.
-void NonFiniteSearch::drop_gradients() const {
-  for (auto& [name, parameter] : model_.named_parameters()) parameter.mutable_grad().reset();
-}
-
 NonFiniteSearch::~NonFiniteSearch() {
-  drop_gradients();
+  nn::drop_gradients(model_);
 }
 
 std::string NonFiniteSearch::look_at(const nn::Batch& batch) {
@@ -38,7 +33,7 @@ std::string NonFiniteSearch::look_at(const nn::Batch& batch) {
   if (!found.empty()) return found;
   const at::Tensor loss = objective_.loss_sum(output, batch.target);
   if (!is_finite(loss)) return "the loss";
-  drop_gradients();
+  nn::drop_gradients(model_);  // those of the window itself may hold what is searched for
   loss.div(static_cast<double>(std::max<std::int64_t>(batch.targets, 1))).backward();
   return look_at_gradients();
 }

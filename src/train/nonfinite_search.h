@@ -24,7 +24,6 @@ class NonFiniteSearch {
 
  private:
   std::string look_at_gradients() const;
-  void drop_gradients() const;
 
   nn::Module& model_;
   const objectives::Objective& objective_;
