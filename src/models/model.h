@@ -1,13 +1,16 @@
 #pragma once
 
 #include "nn/init.h"
-#include "nn/module.h"
 #include "recipe/component.h"
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+
+namespace gputrain::nn {
+class Module;
+}  // namespace gputrain::nn
 
 namespace gputrain::models {
 
@@ -19,7 +22,7 @@ struct ModelContext {
 };
 
 // Images [batch, channels, height, width] -> logits [batch, classes], or tokens [batch, positions], int64 ->
-// logits [batch, positions, classes].
+// logits [batch, positions, classes]. Files that only name models do without nn/module.h.
 using Model = std::unique_ptr<nn::Module>;
 using ModelComponent = recipe::Component<Model, const ModelContext&>;
 

@@ -6,6 +6,7 @@
 #include "device/device.h"
 #include "device/memory.h"
 #include "nn/guards.h"
+#include "nn/module.h"
 #include "optim/freeze.h"
 
 #include <c10/core/GradMode.h>
@@ -296,6 +297,10 @@ train::RunInfo run_info(const recipe::Recipe& recipe, const Assembly& made) {
 }
 
 }  // namespace
+
+Assembly::Assembly() = default;
+Assembly::Assembly(Assembly&&) noexcept = default;
+Assembly::~Assembly() = default;
 
 train::TrainParts Assembly::parts() {
   return {*model, flat_buffers, data, *objective, *optimizer, schedule, ema.get()};

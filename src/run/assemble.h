@@ -13,6 +13,10 @@ namespace gputrain::run {
 
 // Everything a recipe names, made and ready to train.
 struct Assembly {
+  Assembly();
+  Assembly(Assembly&&) noexcept;
+  ~Assembly();  // where models::Model is complete
+
   train::TrainOptions options;
   data::DataSet data;
   models::Model model;

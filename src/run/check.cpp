@@ -2,6 +2,7 @@
 #include "base/fault.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "nn/module.h"
 #include "run/assemble.h"
 #include "run/flops.h"
 #include "run/output.h"

@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "device/environment.h"
 #include "device/memory.h"
+#include "nn/module.h"
 #include "report/log_file.h"
 #include "report/sinks.h"
 #include "report/summary.h"

@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "device/generators.h"
-#include "nn/module.h"
 
 #include <nlohmann/json.hpp>
 
@@ -52,7 +51,8 @@ void Trace::micro_batch(const data::Window& window, std::int64_t window_number, 
         "\n");
 }
 
-void Trace::update(const StepRecord& record, const nn::Module& model, at::Device device) {
+void Trace::update(const StepRecord& record, const nn::NamedTensors& parameters,
+                   const nn::NamedTensors& buffers, at::Device device) {
   const std::vector<std::uint8_t> generators = device::generator_state(device);
   const std::string_view bytes(reinterpret_cast<const char*>(generators.data()), generators.size());
   write(nlohmann::json{
@@ -66,8 +66,8 @@ void Trace::update(const StepRecord& record, const nn::Module& model, at::Device
             {"grad_norm", record.grad_norm},
             {"loss_sum", record.loss * static_cast<double>(record.targets)},
             {"targets", record.targets},
-            {"parameters", hex(hash_tensors(model.named_parameters()))},
-            {"buffers", hex(hash_tensors(model.named_buffers()))},
+            {"parameters", hex(hash_tensors(parameters))},
+            {"buffers", hex(hash_tensors(buffers))},
             {"generators", hex(hash_bytes(bytes))}}
             .dump() +
         "\n");

@@ -9,10 +9,6 @@
 #include <fstream>
 #include <string>
 
-namespace gputrain::nn {
-class Module;
-}  // namespace gputrain::nn
-
 namespace gputrain::train {
 
 // What `logging.trace` writes, for tests: one JSON line per micro-batch and per update (docs/testing.md lists
@@ -24,7 +20,9 @@ class Trace {
 
   void micro_batch(const data::Window& window, std::int64_t window_number, std::size_t micro,
                    const nn::Batch& batch);
-  void update(const StepRecord& record, const nn::Module& model, at::Device device);
+  // `parameters` and `buffers` of the model, after the update.
+  void update(const StepRecord& record, const nn::NamedTensors& parameters, const nn::NamedTensors& buffers,
+              at::Device device);
 
  private:
   void write(const std::string& line);

@@ -403,7 +403,9 @@ void Trainer::deliver_one(Pending pending) {
   summary_.data_wait_seconds += record.data_wait_seconds;
   if (record.warmup) summary_.warmup_seconds += record.seconds;
   throughput_.add(record);
-  if (trace_) trace_->update(record, parts_.model, options_.device);
+  if (trace_) {
+    trace_->update(record, parts_.model.named_parameters(), parts_.model.named_buffers(), options_.device);
+  }
   sink_.step(record);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "models/model.h"
+#include "nn/module.h"
 #include "support/settings.h"
 
 namespace gputrain::models {

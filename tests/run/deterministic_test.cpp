@@ -1,4 +1,5 @@
 #include "device/device.h"
+#include "nn/module.h"
 #include "run/assemble.h"
 #include "support/catch.h"
 #include "support/settings.h"

@@ -1,6 +1,7 @@
 #include "run/flops.h"
 
 #include "models/model.h"
+#include "nn/module.h"
 #include "support/catch.h"
 #include "support/settings.h"
 

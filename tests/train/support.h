@@ -2,6 +2,7 @@
 
 #include "data/data_set.h"
 #include "models/model.h"
+#include "nn/module.h"
 #include "objectives/objective.h"
 #include "optim/optimizer.h"
 #include "support/settings.h"
