@@ -50,6 +50,7 @@ class Program {
   Program on_terminal() const {
     Program shown = *this;
     shown.on_terminal_ = true;
+    shown.set("TERM=xterm");  // the tests' own may be none, or one that cannot redraw a line
     return shown;
   }
 
