@@ -24,6 +24,10 @@ __device__ inline float add(float a, float b) {
 __device__ inline float div(float a, float b) {
   return __fdiv_rn(a, b);
 }
+// a * b + c, rounded once.
+__device__ inline float fma(float a, float b, float c) {
+  return __fmaf_rn(a, b, c);
+}
 __device__ inline float root(float a) {
   return __fsqrt_rn(a);
 }
@@ -39,6 +43,9 @@ GPUTRAIN_HOST_DEVICE inline float add(float a, float b) {
 }
 GPUTRAIN_HOST_DEVICE inline float div(float a, float b) {
   return a / b;
+}
+GPUTRAIN_HOST_DEVICE inline float fma(float a, float b, float c) {
+  return std::fma(a, b, c);
 }
 GPUTRAIN_HOST_DEVICE inline float root(float a) {
   return std::sqrt(a);
@@ -86,6 +93,8 @@ struct StepNumbers {
 
 // The rules, as kernels read them: kStates says how many states they keep, prepare() what they need to know
 // of a step, update() changes an element whose gradient has been scaled.
+// Rounded where PyTorch's SGD rounds (torch.optim.SGD, on the CPU and foreach on CUDA): of equal gradients
+// both make equal bits.
 template <bool kMomentum>
 struct SgdMath {
   static constexpr int kStates = kMomentum ? 1 : 0;
@@ -99,13 +108,13 @@ struct SgdMath {
 
   GPUTRAIN_HOST_DEVICE void update(StepElement& e, const StepNumbers& n) const {
     using namespace rounded;
-    const float g = add(e.gradient, mul(n.weight_decay, e.weight));
+    const float g = fma(n.weight_decay, e.weight, e.gradient);
     float direction = g;
     if constexpr (kMomentum) {
       e.state1 = add(mul(momentum, e.state1), g);
-      direction = nesterov ? add(g, mul(momentum, e.state1)) : e.state1;
+      direction = nesterov ? fma(momentum, e.state1, g) : e.state1;
     }
-    e.weight = sub(e.weight, mul(n.lr, direction));
+    e.weight = fma(-n.lr, direction, e.weight);
   }
 };
 

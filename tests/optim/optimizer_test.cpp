@@ -326,6 +326,33 @@ TEST_CASE("every optimizer and schedule: each key has a meaning, and a default t
   });
 }
 
+TEST_CASE("sgd: equal gradients make the bits that PyTorch's SGD makes", "[optim]") {
+  const bool nesterov = GENERATE(false, true);
+  const std::string settings = nesterov ? ", nesterov: true}" : "}";
+  const nn::NamedTensors ours = parameters_on(kCpu, at::kFloat, 1);
+  const nn::NamedTensors theirs = parameters_on(kCpu, at::kFloat, 1);
+  const auto sgd = make("sgd", "{momentum: 0.9, weight_decay: 0.3" + settings, {ours, 0});
+  std::vector<at::Tensor> momentum;
+  for (int step = 0; step < 3; ++step) {
+    const std::vector<at::Tensor> gradients = gradients_on(kCpu, at::kFloat, 2 + step);
+    sgd->step(gradients, inputs_on(kCpu, 0.1, step + 1));
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < theirs.size(); ++i) {  // torch.optim.SGD, operation by operation
+      at::Tensor weight = theirs[i].second;
+      at::Tensor direction = gradients[i].add(weight, 0.3);
+      if (step == 0) {
+        momentum.push_back(direction.clone());
+      } else {
+        momentum[i].mul_(0.9).add_(direction, 1);
+      }
+      direction = nesterov ? direction.add(momentum[i], 0.9) : momentum[i];
+      weight.add_(direction, -0.1);
+      INFO(theirs[i].first << " after step " << step + 1);
+      REQUIRE(ours[i].second.equal(weight));
+    }
+  }
+}
+
 TEST_CASE("sgd: without momentum it keeps no state", "[optim]") {
   CHECK(make("sgd", "{momentum: 0}", {parameters_on(kCpu, at::kFloat, 1), 0})->state().empty());
 }
