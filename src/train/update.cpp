@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 namespace gputrain::train {
@@ -197,13 +198,18 @@ at::Tensor Update::finish(const LearningRates& rates) {
   return at::cat({losses, at::stack({norm, apply, scale, stopped_})});
 }
 
-// Of all gradients as one vector, in float32.
+// Of all gradients as one vector, in float32. Type by type: _foreach_norm launches a few kernels for tensors
+// of one type, and one for each tensor when types are mixed.
 at::Tensor Update::norm_of(const std::vector<at::Tensor>& gradients) {
-  std::vector<at::Tensor> defined;
+  std::map<at::ScalarType, std::vector<at::Tensor>> by_type;
   for (const at::Tensor& gradient : gradients) {
-    if (gradient.defined()) defined.push_back(gradient);
+    if (gradient.defined()) by_type[gradient.scalar_type()].push_back(gradient);
   }
-  return at::linalg_vector_norm(at::stack(at::_foreach_norm(defined, 2, at::kFloat)));
+  std::vector<at::Tensor> norms;
+  for (const auto& [type, same] : by_type) {
+    for (at::Tensor& norm : at::_foreach_norm(same, 2, at::kFloat)) norms.push_back(std::move(norm));
+  }
+  return at::linalg_vector_norm(at::stack(norms));
 }
 
 // 1 where the window may change the model. Updates the loss scale and undoes what the window's forward passes
