@@ -38,19 +38,37 @@ struct GraphParts {
   at::cuda::CUDAGraph graph{};
   std::int64_t temporary_bytes = 0;
 
-  // Ends a recording in which something was thrown, and is on its way.
-  void abandon() noexcept {
+  // Ends the recording. Throws c10::Error where CUDA has broken it off.
+  void end() {
     try {
       graph.capture_end();
     } catch (const std::exception&) {
       static_cast<void>(cudaGetLastError());
-      give_up_pool();
-      reset_generator();
+      clean_up();
+      throw;
     }
   }
 
-  // What capture_end() leaves undone where CUDA has broken the recording off: memory would stay taken, and
-  // the allocator's cache could not be emptied any more.
+  // Ends a recording in which something was thrown, and is on its way.
+  void abandon() noexcept {
+    try {
+      end();
+    } catch (const std::exception&) {  // as was to be expected
+    }
+  }
+
+  // What capture_end() leaves undone where it throws. Where it throws because the recorded work cannot be
+  // made ready to run, nothing is left undone, and the first call here throws.
+  void clean_up() const noexcept {
+    try {
+      give_up_pool();
+      reset_generator();
+    } catch (const std::exception&) {
+      static_cast<void>(cudaGetLastError());
+    }
+  }
+
+  // Otherwise memory would stay taken, and the allocator's cache could not be emptied any more.
   void give_up_pool() const {
     allocator::endAllocateToPool(device.index(), memory.pool);
     allocator::releasePool(device.index(), memory.pool);
@@ -98,7 +116,7 @@ void Graph::capture(const std::function<void()>& work) {
       parts.abandon();
       throw;
     }
-    parts.graph.capture_end();
+    parts.end();
   }
   const c10::CachingAllocator::Stat held = allocated_bytes(allocator::getDeviceStats(index));
   parts.temporary_bytes = held.peak - held.current;
