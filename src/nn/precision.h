@@ -32,7 +32,8 @@ class Autocast {
   at::ScalarType type_before_ = at::kFloat;
 };
 
-// model(input) in `precision`. The result is float32, whatever the model computes in.
-at::Tensor forward(Module& model, const at::Tensor& input, const Precision& precision);
+// model(input) in `precision`. The result is float32, whatever the model computes in. An input that is cast
+// is given up first: whoever moves his into it has it in memory once.
+at::Tensor forward(Module& model, at::Tensor input, const Precision& precision);
 
 }  // namespace gputrain::nn

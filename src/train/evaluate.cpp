@@ -6,6 +6,8 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
 
+#include <utility>
+
 namespace gputrain::train {
 
 std::optional<EvalRecord> evaluate(nn::Module& model, data::Split& split,
@@ -16,8 +18,8 @@ std::optional<EvalRecord> evaluate(nn::Module& model, data::Split& split,
   std::int64_t targets = 0;
   for (const auto& ids : data::sequential_batches(split.size(), micro_batch_size)) {
     if (stop) return std::nullopt;
-    const nn::Batch batch = split.batch(ids);
-    const at::Tensor output = nn::forward(model, batch.input, precision);
+    nn::Batch batch = split.batch(ids);
+    const at::Tensor output = nn::forward(model, std::move(batch.input), precision);
     const at::Tensor part = at::cat({objective.loss_sum(output, batch.target).reshape({1}),
                                      objective.metric_sums(output, batch.target)})
                                 .to(at::kDouble);

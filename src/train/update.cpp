@@ -80,13 +80,13 @@ void Update::accumulate(nn::Batch batch) {
   const at::Tensor share = poisoned ? share_.clone() : at::Tensor();
   if (poisoned) share_.fill_(std::numeric_limits<double>::quiet_NaN());
   CapturedPass* captured = captured_pass(batch);
-  losses_.push_back(captured != nullptr ? replay(*captured, std::move(batch)) : pass(batch));
+  losses_.push_back(captured != nullptr ? replay(*captured, std::move(batch)) : pass(std::move(batch)));
   if (poisoned) share_.copy_(share);
 }
 
 // Forward and backward. Returns the batch's share of the window's mean loss.
-at::Tensor Update::pass(const nn::Batch& batch) {
-  const at::Tensor output = nn::forward(model_, batch.input, options_.precision);
+at::Tensor Update::pass(nn::Batch batch) {
+  const at::Tensor output = nn::forward(model_, std::move(batch.input), options_.precision);
   const at::Tensor loss = objective_.loss_sum(output, batch.target).mul(share_);
   (options_.loss_scale ? loss.mul(loss_scale_.value()) : loss).backward();
   if (sums_in_float32_) add_to_sums();

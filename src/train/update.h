@@ -100,7 +100,7 @@ class Update {
     std::vector<at::Tensor> sums;       // like sums_
   };
 
-  at::Tensor pass(const nn::Batch& batch);
+  at::Tensor pass(nn::Batch batch);
   CapturedPass capture_pass(const nn::Batch& batch, const device::Graph* sharing);
   CapturedPass* captured_pass(const nn::Batch& batch);
   at::Tensor replay(CapturedPass& captured, nn::Batch batch);
