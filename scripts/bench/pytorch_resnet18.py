@@ -3,13 +3,14 @@
 
 usage: pytorch_resnet18.py JOB.json
 
-The job, written by loss_curves, names precision, data, settings, and the runs to make: from given weights (or their next
-float32 numbers, with ulp_off) over given batches, or from a seed, which draws both. Prints one JSON object: run -> loss and skipped of each window.
+The job, written by loss_curves, names precision, data, settings, and the runs to make: from given weights over given
+batches, or from a seed, which draws both. Prints one JSON object: run -> loss and skipped of each window.
 Needs torch and numpy.
 """
 import gzip
 import json
 import math
+import os
 import struct
 import sys
 
@@ -85,7 +86,7 @@ def read_parameters(path: str) -> dict[str, Tensor]:
     return found
 
 
-def load(model: nn.Module, path: str, ulp_off: bool) -> None:
+def load(model: nn.Module, path: str) -> None:
     """The weights that a step of length 1e-30 left: what was 0 before it is 0 again."""
     given = read_parameters(path)
     own = dict(model.named_parameters())
@@ -94,8 +95,6 @@ def load(model: nn.Module, path: str, ulp_off: bool) -> None:
     with torch.no_grad():
         for name, parameter in own.items():
             parameter.copy_(torch.where(given[name].abs() < 1e-20, 0, given[name]))
-            if ulp_off:
-                parameter.copy_(torch.nextafter(parameter, 2 * parameter))
 
 
 def drawn_batches(samples: int, size: int, steps: int) -> list[list[int]]:
@@ -183,7 +182,7 @@ def train(run: dict, job: dict, images: Tensor, labels: Tensor) -> dict:
     torch.manual_seed(run.get("seed", 0))
     model = ResNet18()
     if "weights" in run:
-        load(model, run["weights"], run.get("ulp_off", False))
+        load(model, run["weights"])
         batches = run["batches"]
     else:
         batches = drawn_batches(len(labels), job["batch"], job["steps"])
@@ -204,6 +203,8 @@ def train(run: dict, job: dict, images: Tensor, labels: Tensor) -> dict:
 def main() -> None:
     with open(sys.argv[1]) as file:
         job = json.load(file)
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"  # what cuBLAS needs to be deterministic
+    torch.use_deterministic_algorithms(True)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = job["precision"] == "tf32"
     images = torch.from_numpy(read_idx(job["images"], 16)).view(-1, 1, 28, 28).to(job["device"])
     labels = torch.from_numpy(read_idx(job["labels"], 8)).long().to(job["device"])
