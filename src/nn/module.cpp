@@ -1,5 +1,7 @@
 #include "nn/module.h"
 
+#include "nn/saved_tensors.h"
+
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/MemoryFormat.h>
@@ -52,6 +54,7 @@ void Module::walk(const std::string& prefix, const Visit& visit) const {
 }
 
 at::Tensor Module::operator()(const at::Tensor& input) {
+  const LayerCall call(*this);
   at::Tensor output = forward(input);
   if (call_watch) call_watch(*this, output);
   return output;
