@@ -6,6 +6,7 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
+#include <cstring>
 #include <mutex>
 
 namespace gputrain::device {
@@ -25,6 +26,16 @@ void append_state(at::Device device, std::vector<std::uint8_t>& bytes) {
   bytes.insert(bytes.end(), data, data + state.numel());
 }
 
+// Returns what follows the bytes that it took.
+const std::uint8_t* set_state(at::Device device, const std::uint8_t* bytes) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  const at::Tensor state = generator.get_state();
+  std::memcpy(state.mutable_data_ptr(), bytes, state.nbytes());
+  generator.set_state(state);
+  return bytes + state.nbytes();
+}
+
 }  // namespace
 
 void seed_generators(at::Device device, std::uint64_t seed_value, std::uint64_t position) {
@@ -38,6 +49,13 @@ std::vector<std::uint8_t> generator_state(at::Device device) {
   append_state(at::Device(at::kCPU), bytes);
   if (!device.is_cpu()) append_state(device, bytes);
   return bytes;
+}
+
+void set_generator_state(at::Device device, const std::vector<std::uint8_t>& state) {
+  const std::uint8_t* rest = state.data();
+  rest = set_state(at::Device(at::kCPU), rest);
+  if (!device.is_cpu()) rest = set_state(device, rest);
+  TORCH_INTERNAL_ASSERT(rest == state.data() + state.size());
 }
 
 }  // namespace gputrain::device

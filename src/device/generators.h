@@ -12,7 +12,10 @@ namespace gputrain::device {
 // Cheap enough for each micro-batch.
 void seed_generators(at::Device device, std::uint64_t seed, std::uint64_t position);
 
-// The states of these generators, one after the other, for hashes: equal bytes, equal draws to come.
+// The states of these generators, one after the other: equal bytes, equal draws to come.
 std::vector<std::uint8_t> generator_state(at::Device device);
+
+// Sets them to such a state, of the same device.
+void set_generator_state(at::Device device, const std::vector<std::uint8_t>& state);
 
 }  // namespace gputrain::device

@@ -40,4 +40,7 @@ class Graph {
   std::unique_ptr<GraphParts> parts_;
 };
 
+// What this thread gives to `device` now is recorded (Graph::capture) and not done.
+bool is_recording(c10::Device device);
+
 }  // namespace gputrain::device

@@ -7,6 +7,7 @@
 #include <ATen/cuda/CUDAGraph.h>
 #include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAGuard.h>
 
 namespace gputrain::device {
@@ -128,6 +129,11 @@ void Graph::replay() {
 
 std::int64_t Graph::temporary_bytes() const {
   return parts_->temporary_bytes;
+}
+
+bool is_recording(c10::Device device) {
+  if (!device.is_cuda()) return false;
+  return c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
 }
 
 }  // namespace gputrain::device

@@ -20,4 +20,8 @@ std::int64_t Graph::temporary_bytes() const {
   return 0;
 }
 
+bool is_recording(c10::Device) {
+  return false;
+}
+
 }  // namespace gputrain::device

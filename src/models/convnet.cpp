@@ -2,6 +2,7 @@
 #include "models/components.h"
 #include "models/shape.h"
 #include "nn/layers.h"
+#include "nn/recompute.h"
 
 #include <ATen/ops/max_pool2d.h>
 
@@ -42,26 +43,25 @@ class ConvNet : public nn::Module {
     for (std::int64_t stage = 1; stage <= options.stages; ++stage, in = out, out *= 2) {
       const std::string number = std::to_string(stage);
       const nn::Conv2dShape shape{.in = in, .out = out, .kernel = 3, .padding = 1};
-      convs_.push_back(&add("conv" + number, std::make_unique<nn::Conv2d>(shape, context.init)));
-      norms_.push_back(&add("bn" + number, std::make_unique<nn::BatchNorm2d>(out)));
+      nn::Conv2d& conv = add("conv" + number, std::make_unique<nn::Conv2d>(shape, context.init));
+      nn::BatchNorm2d& norm = add("bn" + number, std::make_unique<nn::BatchNorm2d>(out));
+      stages_.add("conv" + number, [&conv, &norm, halves = stage > 1](const at::Tensor& x) {
+        return nn::conv_norm_relu(conv, norm, halves ? at::max_pool2d(x, /*kernel_size=*/2) : x);
+      });
     }
     head_ =
         &add("fc", std::make_unique<nn::Linear>(in, output_classes(options.shape, context), context.init));
   }
 
+  nn::Blocks* blocks() override { return &stages_; }
+
  protected:
   at::Tensor forward(const at::Tensor& input) override {
-    at::Tensor x = nn::conv_norm_relu(*convs_[0], *norms_[0], input);
-    for (std::size_t stage = 1; stage < convs_.size(); ++stage) {
-      x = at::max_pool2d(x, /*kernel_size=*/2);
-      x = nn::conv_norm_relu(*convs_[stage], *norms_[stage], x);
-    }
-    return (*head_)(nn::global_average_pool(x));
+    return (*head_)(nn::global_average_pool(stages_(input)));
   }
 
  private:
-  std::vector<nn::Conv2d*> convs_;
-  std::vector<nn::BatchNorm2d*> norms_;
+  nn::Blocks stages_;
   nn::Linear* head_;
 };
 

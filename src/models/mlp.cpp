@@ -1,6 +1,7 @@
 #include "models/components.h"
 #include "models/shape.h"
 #include "nn/layers.h"
+#include "nn/recompute.h"
 
 #include <ATen/ops/flatten.h>
 #include <ATen/ops/relu.h>
@@ -26,23 +27,24 @@ class Mlp : public nn::Module {
     std::int64_t width = 1;
     for (const std::int64_t extent : context.sample_shape) width *= extent;
     for (const std::int64_t next : options.hidden) {
-      layers_.push_back(&layers->push(std::make_unique<nn::Linear>(width, next, context.init)));
+      nn::Module& layer = layers->push(std::make_unique<nn::Linear>(width, next, context.init));
+      hidden_.add("layers." + std::to_string(hidden_.size()),
+                  [&layer](const at::Tensor& x) { return at::relu(layer(x)); });
       width = next;
     }
-    layers_.push_back(&layers->push(
-        std::make_unique<nn::Linear>(width, output_classes(options.shape, context), context.init)));
+    head_ = &layers->push(
+        std::make_unique<nn::Linear>(width, output_classes(options.shape, context), context.init));
     add("layers", std::move(layers));
   }
 
+  nn::Blocks* blocks() override { return &hidden_; }
+
  protected:
-  at::Tensor forward(const at::Tensor& input) override {
-    at::Tensor x = at::flatten(input, 1);
-    for (std::size_t i = 0; i + 1 < layers_.size(); ++i) x = at::relu((*layers_[i])(x));
-    return (*layers_.back())(x);
-  }
+  at::Tensor forward(const at::Tensor& input) override { return (*head_)(hidden_(at::flatten(input, 1))); }
 
  private:
-  std::vector<nn::Module*> layers_;
+  nn::Blocks hidden_;
+  nn::Module* head_;
 };
 
 Model build(const MlpOptions& options, const ModelContext& context) {

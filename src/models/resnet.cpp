@@ -1,6 +1,7 @@
 #include "models/components.h"
 #include "models/shape.h"
 #include "nn/layers.h"
+#include "nn/recompute.h"
 
 #include <ATen/ops/max_pool2d.h>
 
@@ -122,37 +123,36 @@ class ResNet : public nn::Module {
     std::int64_t in = 64;
     for (std::size_t i = 0; i < depths.size(); ++i) {
       const std::int64_t width = std::int64_t{64} << i;
-      stages_[i] =
-          &add("layer" + std::to_string(i + 1),
-               make_stage({.in = in, .width = width, .stride = i == 0 ? 1 : 2}, depths[i], context.init));
+      const BlockShape shape{.in = in, .width = width, .stride = i == 0 ? 1 : 2};
+      add_stage("layer" + std::to_string(i + 1), shape, depths[i], context.init);
       in = width * Block::kExpansion;
     }
     fc_ = &add("fc", std::make_unique<nn::Linear>(in, output_classes(options.shape, context), context.init));
   }
 
+  nn::Blocks* blocks() override { return &blocks_; }
+
  protected:
   at::Tensor forward(const at::Tensor& input) override {
     at::Tensor x = nn::conv_norm_relu(*conv1_, *bn1_, input);
     if (stem_ == Stem::kImageNet) x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
-    for (nn::Module* stage : stages_) x = (*stage)(x);
-    return (*fc_)(nn::global_average_pool(x));
+    return (*fc_)(nn::global_average_pool(blocks_(x)));
   }
 
  private:
-  static std::unique_ptr<nn::Sequential> make_stage(BlockShape shape, std::int64_t depth,
-                                                    const nn::Init& init) {
-    auto stage = std::make_unique<nn::Sequential>();
+  void add_stage(const std::string& name, BlockShape shape, std::int64_t depth, const nn::Init& init) {
+    nn::Sequential& stage = add(name, std::make_unique<nn::Sequential>());
     for (std::int64_t i = 0; i < depth; ++i) {
-      stage->push(std::make_unique<Block>(shape, init));
+      nn::Module& block = stage.push(std::make_unique<Block>(shape, init));
+      blocks_.add(name + "." + std::to_string(i), [&block](const at::Tensor& x) { return block(x); });
       shape = {.in = shape.width * Block::kExpansion, .width = shape.width, .stride = 1};
     }
-    return stage;
   }
 
   Stem stem_;
   nn::Conv2d* conv1_;
   nn::BatchNorm2d* bn1_;
-  std::array<nn::Module*, 4> stages_;
+  nn::Blocks blocks_;  // of all stages
   nn::Linear* fc_;
 };
 

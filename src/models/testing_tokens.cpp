@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "models/components.h"
 #include "nn/layers.h"
+#include "nn/recompute.h"
 
 #include <ATen/ops/relu.h>
 
@@ -43,23 +44,26 @@ class TestingTokens : public nn::Module {
     auto layers = std::make_unique<nn::Sequential>();
     std::int64_t width = options.width;
     for (const std::int64_t next : options.hidden) {
-      layers_.push_back(&layers->push(std::make_unique<nn::Linear>(width, next, context.init)));
+      nn::Module& layer = layers->push(std::make_unique<nn::Linear>(width, next, context.init));
+      hidden_.add("layers." + std::to_string(hidden_.size()),
+                  [&layer](const at::Tensor& x) { return at::relu(layer(x)); });
       width = next;
     }
-    layers_.push_back(&layers->push(std::make_unique<nn::Linear>(width, tokens, context.init)));
+    head_ = &layers->push(std::make_unique<nn::Linear>(width, tokens, context.init));
     add("layers", std::move(layers));
   }
 
+  nn::Blocks* blocks() override { return &hidden_; }
+
  protected:
   at::Tensor forward(const at::Tensor& input) override {
-    at::Tensor x = (*embedding_)(input);  // [batch, positions, width]
-    for (std::size_t i = 0; i + 1 < layers_.size(); ++i) x = at::relu((*layers_[i])(x));
-    return (*layers_.back())(x);
+    return (*head_)(hidden_((*embedding_)(input)));  // [batch, positions, width] between them
   }
 
  private:
   nn::Embedding* embedding_;
-  std::vector<nn::Module*> layers_;
+  nn::Blocks hidden_;
+  nn::Module* head_;
 };
 
 Model build(const TestingTokensOptions& options, const ModelContext& context) {

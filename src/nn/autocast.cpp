@@ -7,12 +7,12 @@
 namespace gputrain::nn {
 
 Autocast::Autocast(at::DeviceType device, std::optional<at::ScalarType> type)
-    : device_(device), active_(type.has_value()) {
-  if (!active_) return;
-  was_enabled_ = at::autocast::is_autocast_enabled(device_);
+    : device_(device), was_enabled_(at::autocast::is_autocast_enabled(device)) {
+  if (!type && !was_enabled_) return;
+  active_ = true;
   type_before_ = at::autocast::get_autocast_dtype(device_);
-  at::autocast::set_autocast_enabled(device_, true);
-  at::autocast::set_autocast_dtype(device_, *type);
+  at::autocast::set_autocast_enabled(device_, type.has_value());
+  if (type) at::autocast::set_autocast_dtype(device_, *type);
   at::autocast::increment_nesting();
 }
 
@@ -21,6 +21,11 @@ Autocast::~Autocast() {
   if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   at::autocast::set_autocast_dtype(device_, type_before_);
   at::autocast::set_autocast_enabled(device_, was_enabled_);
+}
+
+std::optional<at::ScalarType> autocast_type(at::DeviceType device) {
+  if (!at::autocast::is_autocast_enabled(device)) return {};
+  return at::autocast::get_autocast_dtype(device);
 }
 
 }  // namespace gputrain::nn

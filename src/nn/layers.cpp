@@ -1,9 +1,12 @@
 #include "nn/layers.h"
 
 #include "base/error.h"
+#include "nn/recompute.h"
 
+#include <ATen/Context.h>
+#include <ATen/ops/_batch_norm_impl_index.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
-#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/batch_norm_elemt.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/flatten.h>
@@ -13,6 +16,11 @@
 #include <ATen/ops/zeros.h>
 
 namespace gputrain::nn {
+namespace {
+
+constexpr double kEpsilon = 1e-5;  // of batch normalisation
+
+}  // namespace
 
 Conv2d::Conv2d(const Conv2dShape& shape, const Init& init)
     : weight_(add_parameter("weight",
@@ -41,9 +49,28 @@ at::Tensor BatchNorm2d::forward(const at::Tensor& input) {
         "whose images have shrunk to 1x1 px; expected a micro_batch_size that leaves at least 2 samples "
         "for the last batch of the epoch, or larger images");
   }
-  if (training()) add_passes(1);
-  return at::batch_norm(input, weight_, bias_, running_mean_, running_var_, training(), /*momentum=*/0.1,
-                        /*eps=*/1e-5, /*cudnn_enabled=*/true);
+  if (!training()) return std::get<0>(normalise(input, running_mean_, running_var_));
+  const auto first = [&] {
+    const bool again = is_recomputing();
+    if (!again) add_passes(1);
+    const auto [output, mean, inverse_deviation, reserve, kind] =
+        again ? normalise(input, {}, {}) : normalise(input, running_mean_, running_var_);
+    return Remembered{output, {mean, inverse_deviation}};
+  };
+  // The batch's statistics are known, so that the input is read once and not twice. It rounds otherwise.
+  const auto again = [&](const std::vector<at::Tensor>& statistics) {
+    const bool applies = input.is_cuda() && !at::globalContext().deterministicAlgorithms();
+    if (!applies) return std::get<0>(normalise(input, {}, {}));
+    return at::batch_norm_elemt(input, weight_, bias_, statistics[0], statistics[1], kEpsilon);
+  };
+  return remember(input, /*is_dear=*/false, first, again);
+}
+
+// As at::batch_norm: output, mean and 1 / deviation of the batch ...
+std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, std::int64_t> BatchNorm2d::normalise(
+    const at::Tensor& input, const at::Tensor& running_mean, const at::Tensor& running_var) const {
+  return at::_batch_norm_impl_index(input, weight_, bias_, running_mean, running_var, training(),
+                                    /*momentum=*/0.1, kEpsilon, /*cudnn_enabled=*/true);
 }
 
 void BatchNorm2d::add_passes(std::int64_t passes) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <tuple>
 
 namespace gputrain::nn {
 
@@ -24,6 +25,7 @@ class Conv2d : public Module {
 
  protected:
   at::Tensor forward(const at::Tensor& input) override;
+  bool is_dear() const override { return true; }
 
  private:
   at::Tensor weight_;
@@ -46,6 +48,9 @@ class BatchNorm2d : public Module {
   void add_passes(std::int64_t passes) override;
 
  private:
+  std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, std::int64_t> normalise(
+      const at::Tensor& input, const at::Tensor& running_mean, const at::Tensor& running_var) const;
+
   at::Tensor weight_, bias_, running_mean_, running_var_, num_batches_tracked_;
 };
 
@@ -56,6 +61,7 @@ class Linear : public Module {
 
  protected:
   at::Tensor forward(const at::Tensor& input) override;
+  bool is_dear() const override { return true; }
 
  private:
   at::Tensor weight_, bias_;

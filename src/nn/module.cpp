@@ -1,5 +1,6 @@
 #include "nn/module.h"
 
+#include "nn/recompute.h"
 #include "nn/saved_tensors.h"
 
 #include <ATen/ops/zeros.h>
@@ -47,6 +48,9 @@ CallWatch::~CallWatch() {
   call_watch = nullptr;
 }
 
+Module::Module() = default;
+Module::~Module() = default;
+
 template <class Visit>
 void Module::walk(const std::string& prefix, const Visit& visit) const {
   visit(prefix, *this);
@@ -55,9 +59,33 @@ void Module::walk(const std::string& prefix, const Visit& visit) const {
 
 at::Tensor Module::operator()(const at::Tensor& input) {
   const LayerCall call(*this);
-  at::Tensor output = forward(input);
-  if (call_watch) call_watch(*this, output);
+  at::Tensor output =
+      region_ ? (*region_)([this](const at::Tensor& x) { return run(x); }, input) : run(input);
+  if (call_watch && !is_recomputing()) call_watch(*this, output);
   return output;
+}
+
+at::Tensor Module::run(const at::Tensor& input) {
+  if (!is_dear()) return forward(input);
+  const auto first = [&] {
+    const at::Tensor output = forward(input);
+    return Remembered{output, {output}};
+  };
+  return remember(input, /*is_dear=*/true, first,
+                  [](const std::vector<at::Tensor>& memo) { return memo.front(); });
+}
+
+void Module::recompute(const std::string& name, Recompute how) {
+  region_ = std::make_unique<Region>(name, *this, how);
+}
+
+std::vector<std::pair<std::string, Module*>> Module::named_modules() {
+  std::vector<std::pair<std::string, Module*>> all;
+  for (auto& [name, child] : children_) {
+    all.emplace_back(name, child.get());
+    for (const auto& [inner, module] : child->named_modules()) all.emplace_back(name + "." + inner, module);
+  }
+  return all;
 }
 
 std::string Module::name_of(const Module& inner) const {

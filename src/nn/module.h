@@ -13,6 +13,10 @@
 
 namespace gputrain::nn {
 
+class Blocks;
+class Region;
+enum class Recompute;
+
 // A layer, block or model: parameters, buffers and children by name, and a mode (training or evaluation).
 // Names are those of PyTorch's state_dict: "layer1.0.bn2.running_var".
 //
@@ -21,8 +25,8 @@ namespace gputrain::nn {
 // where recomputation, checks and accounting can attach.
 class Module {
  public:
-  Module() = default;
-  virtual ~Module() = default;
+  Module();
+  virtual ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
@@ -42,6 +46,15 @@ class Module {
   // otherwise.
   void count_passes(std::int64_t passes);
 
+  // What is inside of this module, with its name, children behind their parents.
+  std::vector<std::pair<std::string, Module*>> named_modules();
+
+  // From now on what this module keeps for backward is computed again (nn/recompute.h). `name`: for messages.
+  void recompute(const std::string& name, Recompute how);
+
+  // The units that a model repeats; null: it has none.
+  virtual Blocks* blocks() { return nullptr; }
+
   void train(bool on = true);
   bool training() const { return training_; }
 
@@ -54,6 +67,9 @@ class Module {
 
  protected:
   virtual at::Tensor forward(const at::Tensor& input) = 0;
+
+  // Its result takes long to compute and is kept by selective recomputation.
+  virtual bool is_dear() const { return false; }
 
   // Normalisation: its parameters are few, and 16 bits would cost it its statistics.
   virtual bool keeps_float32() const { return false; }
@@ -71,11 +87,13 @@ class Module {
   }
 
  private:
+  at::Tensor run(const at::Tensor& input);
   template <class Visit>
   void walk(const std::string& prefix, const Visit& visit) const;
 
   NamedTensors parameters_;
   NamedTensors buffers_;
+  std::unique_ptr<Region> region_;
   std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
   bool training_ = true;
 };
