@@ -128,7 +128,8 @@ class Binder : public Visitor {
   }
 
  protected:
-  void map_section(const char* name, const char*, const Describe& describe_section, const char*) override {
+  void map_section(const char* name, const char*, const Describe& describe_section,
+                   const Shorthand&) override {
     const Node* node = take(name);
     if (node == nullptr) return;
     if (node->kind != Node::Kind::kMap) {

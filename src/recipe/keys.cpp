@@ -118,9 +118,9 @@ class KeyLister : public Visitor {
 
  protected:
   void map_section(const char* name, const char* meaning, const Describe& describe_section,
-                   const char* shorthand) override {
+                   const Shorthand& shorthand) override {
     Key& key = add(name, Key::Type::kSection, "", meaning);
-    if (shorthand != nullptr) key.shorthand = shorthand;
+    key.shorthand = shorthand;
     KeyLister inner(std::string(key.path), keys_);
     describe_section(inner);
   }

@@ -39,7 +39,7 @@ struct Key {
   std::string unit;
   Words words;                 // of kWord
   std::vector<Key> item_keys;  // of kMaps: those of each map, over their defaults; paths from there, "match"
-  std::string shorthand;       // of kSection: the key that a value in place of the map is for; "": none
+  Shorthand shorthand;         // of kSection
   bool takes_auto = false;
   bool takes_null = false;
 };

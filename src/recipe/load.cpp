@@ -86,9 +86,18 @@ void check_deterministic(const Node& root, const Recipe& recipe, std::vector<Pro
                       "expected one of them to be false"});
 }
 
+void check_checkpointing(const Node& root, const ActivationCheckpointing& checkpointing,
+                         std::vector<Problem>& problems) {
+  if (!checkpointing.every || checkpointing.match.empty()) return;
+  problems.push_back({root.find("activation_checkpointing.every")->origin,
+                      "activation_checkpointing.every is given, which counts blocks, and match, which names "
+                      "layers; expected one of them"});
+}
+
 void check(const Node& root, const Recipe& recipe, std::vector<Problem>& problems) {
   check_loss_scale(root, recipe.loss_scale, problems);
   check_deterministic(root, recipe, problems);
+  check_checkpointing(root, recipe.activation_checkpointing, problems);
   if (root.unreadable) return;
   const std::array<const char*, 3> limits{"epochs", "max_steps", "max_time"};
   if (std::none_of(limits.begin(), limits.end(), [&](const char* key) { return is_given(root, key); })) {
@@ -99,11 +108,22 @@ void check(const Node& root, const Recipe& recipe, std::vector<Problem>& problem
 // `loss_scale: 1024` becomes `loss_scale: {fixed: 1024}`.
 void expand_shorthands(Node& root, const Catalogue& catalogue) {
   for (const Key& key : catalogue.keys) {
-    Node* written = key.shorthand.empty() ? nullptr : root.find(key.path);
-    const bool is_value = written != nullptr && written->kind == Node::Kind::kScalar;
-    if (is_value && with_missing_space(written->scalar).empty()) {
-      *written = tree_of(key.shorthand, *written);
-    }
+    const auto& [of_value, of_list] = key.shorthand;
+    Node* written = of_value.empty() && of_list.empty() ? nullptr : root.find(key.path);
+    if (written == nullptr) continue;
+    const bool is_value = written->kind == Node::Kind::kScalar && with_missing_space(written->scalar).empty();
+    if (is_value && !of_value.empty()) *written = tree_of(of_value, *written);
+    if (written->kind == Node::Kind::kList && !of_list.empty()) *written = tree_of(of_list, *written);
+  }
+}
+
+// A setting of how activations are checkpointed says that they are.
+void derive_checkpointing(const Node& root, ActivationCheckpointing& checkpointing) {
+  if (is_given(root, "activation_checkpointing.mode")) return;
+  const std::array<const char*, 3> implying{
+      "activation_checkpointing.every", "activation_checkpointing.match", "activation_checkpointing.offload"};
+  if (std::any_of(implying.begin(), implying.end(), [&](const char* key) { return is_given(root, key); })) {
+    checkpointing.mode = ActivationCheckpointing::Mode::kFull;
   }
 }
 
@@ -128,6 +148,7 @@ std::vector<Problem> bind_recipe(const Node& root, Recipe& recipe, const Catalog
   std::vector<Problem> problems =
       recipe::bind(root, "", [&](Visitor& v) { describe(v, recipe); }, {}, {"", catalogue.known()});
   derive_batch_sizes(recipe, root, problems);
+  derive_checkpointing(root, recipe.activation_checkpointing);
   check(root, recipe, problems);
   return problems;
 }

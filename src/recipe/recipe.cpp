@@ -22,6 +22,21 @@ void describe(Visitor& v, EarlyStopping& o) {
          "ema_accuracy and so on; auto: the metric that best follows");
 }
 
+void describe(Visitor& v, ActivationCheckpointing& o) {
+  v.one_of("mode", o.mode, {"none", "full", "selective"},
+           "full: all that a block keeps but its input; selective: but also the results of convolutions and "
+           "products of matrices");
+  v.integer("every", o.every, Range{1, 1e6}, "blocks",
+            "blocks that are computed again together: more keep less and need more at a time; auto: 1, of "
+            "selective 2");
+  v.texts(
+      "match", o.match,
+      "names of layers or blocks to compute again in place of the model's blocks, one or a list; * is any "
+      "text, ? any one character");
+  v.one_of("offload", o.offload, {"none", "cpu"},
+           "where what is kept waits for the backward pass: on the device, or in memory of the host");
+}
+
 void describe(Visitor& v, Ema& o) {
   v.number("decay", o.decay, Range{.min = 0, .max = 1, .max_open = true}, "per step",
            "share of the average that an update leaves as it is; 0: nothing is averaged");
@@ -112,20 +127,21 @@ void describe(Visitor& v, Recipe& o) {
           "gradients are scaled down to this L2 norm over all parameters");
   v.limit("max_grad_value", o.max_grad_value, Range{0, kNoLimit, true}, "",
           "each element of a gradient is held between minus this and this");
+  v.section("loss_scale", "what losses are multiplied by, so that small gradients do not vanish; fp16 alone",
+            [&](Visitor& s) { describe(s, o.loss_scale); }, {"fixed"});
   v.section(
-      "loss_scale", "what losses are multiplied by, so that small gradients do not vanish; fp16 alone",
-      [&](Visitor& s) { describe(s, o.loss_scale); }, "fixed");
-  v.section(
-      "ema", "moving averages of weights and running statistics, evaluated and saved beside them",
-      [&](Visitor& s) { describe(s, o.ema); }, "decay");
+      "activation_checkpointing",
+      "computing activations again in the backward pass in place of keeping them; a list is that of match",
+      [&](Visitor& s) { describe(s, o.activation_checkpointing); }, {"mode", "match"});
+  v.section("ema", "moving averages of weights and running statistics, evaluated and saved beside them",
+            [&](Visitor& s) { describe(s, o.ema); }, {"decay"});
   v.one_of("on_nonfinite", o.on_nonfinite, {"skip", "stop"},
            "what a loss or gradient that is not finite does: leave out its update, or end the run");
   v.integer("max_skipped", o.max_skipped, Range{1, kMostSteps}, "updates",
             "updates left out in a row that end the run");
   v.section("validation", "evaluation during training", [&](Visitor& s) { describe(s, o.validation); });
-  v.section(
-      "early_stopping", "ends the run when validations get no better",
-      [&](Visitor& s) { describe(s, o.early_stopping); }, "patience");
+  v.section("early_stopping", "ends the run when validations get no better",
+            [&](Visitor& s) { describe(s, o.early_stopping); }, {"patience"});
   v.section("logging", "what is written while training", [&](Visitor& s) { describe(s, o.logging); });
   v.section("cuda", "settings of the GPU", [&](Visitor& s) { describe(s, o.cuda); });
   v.section("cpu", "settings of the CPU", [&](Visitor& s) { describe(s, o.cpu); });

@@ -26,6 +26,16 @@ struct LossScale {
   bool operator==(const LossScale&) const = default;
 };
 
+// What is computed again in the backward pass in place of being kept.
+struct ActivationCheckpointing {
+  enum class Mode { kNone, kFull, kSelective };
+  enum class Offload { kNone, kCpu };
+  Mode mode = Mode::kNone;  // load_recipe: kFull where a key beside it is given
+  std::optional<std::int64_t> every;
+  std::vector<std::string> match;
+  Offload offload = Offload::kNone;
+};
+
 struct Ema {
   double decay = 0;  // 0: nothing is averaged
   bool warmup = false;
@@ -89,6 +99,7 @@ struct Recipe {
   std::optional<double> max_grad_norm;
   std::optional<double> max_grad_value;
   LossScale loss_scale;
+  ActivationCheckpointing activation_checkpointing;
   Ema ema;
   OnNonFinite on_nonfinite = OnNonFinite::kSkip;
   std::int64_t max_skipped = 50;

@@ -180,10 +180,16 @@ Json map_of(const Key& key, const Json& rules) {
 Json property(const Key& key, const std::vector<Key>& all) {
   if (key.type != Key::Type::kSection) return value_schema(key);
   Json schema = map_of(key, closed(properties_in(key.path, all)));
+  // What is said of numbers, texts and lists does not concern maps.
   for (const Key& inner : all) {
-    if (key.shorthand.empty() || inner.path != key.path + "." + key.shorthand) continue;
-    // What is said of numbers does not concern maps.
-    for (const Json& value : alternatives(inner)) {
+    const bool is_value = inner.path == key.path + "." + key.shorthand.value;
+    const bool is_list = inner.path == key.path + "." + key.shorthand.list;
+    if (is_value && inner.type == Key::Type::kWord) {
+      schema["pattern"] = concat("^(", join(inner.words, "|"), ")$|", kSubstitution);
+      continue;
+    }
+    for (const Json& value : is_value || is_list ? alternatives(inner) : std::vector<Json>()) {
+      if (is_list != (value["type"] == "array")) continue;
       schema["type"].push_back(value["type"]);
       for (const auto& [rule, bound] : value.items()) {
         if (rule != "type") schema[rule] = bound;

@@ -50,6 +50,13 @@ struct MapList {
   std::function<void(Visitor&)> describe_default;            // the keys of any, over their defaults
 };
 
+// The keys of a section that a value, or a list, in its place is for: `loss_scale: 1024` is
+// `loss_scale: {fixed: 1024}`. "": none.
+struct Shorthand {
+  std::string value = "";
+  std::string list = "";
+};
+
 // Describes the keys of a struct. Each struct that holds keys of the recipe has one function
 //   void describe(Visitor& v, FooOptions& o);
 // that names every key once: its field, range, unit and meaning; the field's value at the call is its
@@ -97,10 +104,9 @@ class Visitor {
   virtual void limit(const char* name, std::optional<double>& value, Range range, const char* unit,
                      const char* meaning) = 0;
   virtual void interval(const char* name, Interval& value, const char* meaning) = 0;
-  // A map of keys of its own, described by `describe_section`. With `shorthand`, a value in place of the map
-  // is that key's: `loss_scale: 1024` is `loss_scale: {fixed: 1024}`.
+  // A map of keys of its own, described by `describe_section`.
   void section(const char* name, const char* meaning, const std::function<void(Visitor&)>& describe_section,
-               const char* shorthand = nullptr) {
+               const Shorthand& shorthand = {}) {
     map_section(name, meaning, describe_section, shorthand);
   }
   // A map with `name:` and the keys of the component of that name.
@@ -131,7 +137,8 @@ class Visitor {
 
  protected:
   virtual void map_section(const char* name, const char* meaning,
-                           const std::function<void(Visitor&)>& describe_section, const char* shorthand) = 0;
+                           const std::function<void(Visitor&)>& describe_section,
+                           const Shorthand& shorthand) = 0;
   virtual void map_list(const char* name, const MapList& list, const char* meaning) = 0;
   virtual void word(const char* name, int& index, const Words& words, const char* meaning) = 0;
 };

@@ -7,7 +7,9 @@
 #include "device/memory.h"
 #include "nn/guards.h"
 #include "nn/module.h"
+#include "nn/recompute.h"
 #include "optim/freeze.h"
+#include "optim/groups.h"
 
 #include <c10/core/GradMode.h>
 
@@ -153,6 +155,29 @@ void check_smallest_batch(const Assembly& made) {
   nn::forward(*made.model, made.data.train->batch({samples - 1}).input, made.options.update.precision);
 }
 
+// Sets what the model computes again in its backward passes.
+void set_recompute(nn::Module& model, const recipe::ActivationCheckpointing& settings) {
+  using Mode = recipe::ActivationCheckpointing::Mode;
+  if (settings.mode == Mode::kNone) return;
+  const bool is_selective = settings.mode == Mode::kSelective;
+  const nn::Recompute how = is_selective ? nn::Recompute::kSelective : nn::Recompute::kFull;
+  if (!settings.match.empty()) {
+    std::vector<std::string> names;
+    for (const auto& [name, module] : model.named_modules()) names.push_back(name);
+    optim::check_patterns({"activation_checkpointing.match", "has", "no layer"}, settings.match, names);
+    for (const auto& [name, module] : model.named_modules()) {
+      if (optim::matches_any(settings.match, name)) module->recompute(name, how);
+    }
+    return;
+  }
+  if (model.blocks() == nullptr || model.blocks()->size() == 0) {
+    throw SettingError("activation_checkpointing",
+                       concat("is ", is_selective ? "selective" : "full",
+                              ", and this model repeats no blocks; expected none, or names of layers"));
+  }
+  model.blocks()->recompute(model, how, settings.every.value_or(is_selective ? 2 : 1));
+}
+
 // Builds all parts whose settings could be read. A part is tried also where one that it needs is missing, as
 // far as it can be without.
 void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
@@ -175,6 +200,7 @@ void build_parts(const Plan& plan, Assembly& made, Attempts& attempt) {
     });
   }
   if (made.model) {
+    attempt([&] { set_recompute(*made.model, plan.recipe.activation_checkpointing); });
     attempt([&] { optim::freeze(made.model->named_parameters(), plan.recipe.freeze); });
   }
   const nn::NamedTensors trained =

@@ -114,7 +114,8 @@ std::vector<Json> wrong_values(const Key& key) {
     case Key::Type::kInterval:
       return {"often", 0, 1.5, "0ep", "1 ep", "5", map, list};
     case Key::Type::kSection:
-      if (!key.shorthand.empty()) return {"text", -1, list};
+      if (!key.shorthand.list.empty()) return {"text", -1, Json::array({map})};
+      if (!key.shorthand.value.empty()) return {"text", -1, list};
       return {"text", 1, list};
     case Key::Type::kComponent:
       return {"text", 1, list};

@@ -1,10 +1,12 @@
 #include "nn/recompute.h"
 
 #include "base/error.h"
+#include "device/device.h"
 #include "device/generators.h"
 #include "nn/layers.h"
 #include "nn/precision.h"
 #include "support/catch.h"
+#include "support/gpu.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/arange.h>
@@ -82,7 +84,7 @@ struct Trained {
 };
 
 Trained train_once(Module& net, const at::Tensor& input, const Precision& precision = {}) {
-  device::seed_generators(at::kCPU, 3, 0);
+  device::seed_generators(input.device(), 3, 0);
   Trained trained;
   trained.output = forward(net, input, precision);
   trained.output.square().sum().backward();
@@ -91,7 +93,7 @@ Trained train_once(Module& net, const at::Tensor& input, const Precision& precis
     parameter.mutable_grad().reset();
   }
   for (const auto& [name, buffer] : net.named_buffers()) trained.buffers.emplace_back(name, buffer.clone());
-  trained.generators = device::generator_state(at::kCPU);
+  trained.generators = device::generator_state(input.device());
   return trained;
 }
 
@@ -305,6 +307,38 @@ TEST_CASE("recompute: nothing is kept after backward, nor by a graph that is dro
   for (auto& one : kept) {
     const auto storage = one.lock();
     CHECK((!storage || std::find(own.begin(), own.end(), storage.get()) != own.end()));
+  }
+}
+
+TEST_CASE("recompute on the GPU: bits where it is deterministic, else values to rounding", "[nn][gpu]") {
+  if (!test::has_gpu()) GPUTRAIN_SKIP("no GPU");
+  const at::Device gpu(at::kCUDA, 0);
+  device::set_current(gpu);
+  const bool deterministic = GENERATE(true, false);
+  const auto how = GENERATE(Recompute::kFull, Recompute::kSelective);
+  const bool mixed = GENERATE(false, true);
+  const Precision precision{mixed ? std::optional(at::kHalf) : std::nullopt, {}};
+  device::set_deterministic(deterministic);
+  Net plain, again;
+  plain.to(gpu, /*channels_last=*/true);
+  again.to(gpu, /*channels_last=*/true);
+  again.blocks()->recompute(again, how, 2);
+  const at::Tensor input = images().to(gpu).contiguous(at::MemoryFormat::ChannelsLast);
+  const Trained a = train_once(plain, input, precision);
+  const Trained b = train_once(again, input, precision);
+  device::set_deterministic(false);
+  CHECK(a.output.equal(b.output));
+  CHECK(a.generators == b.generators);
+  if (deterministic) {
+    check_equal(a.gradients, b.gradients);
+    check_equal(a.buffers, b.buffers);
+  }
+  const double tolerance = mixed ? 2e-2 : 1e-5;
+  for (std::size_t i = 0; i < a.gradients.size(); ++i) {
+    INFO(a.gradients[i].first);
+    const at::Tensor& expected = a.gradients[i].second;
+    const double scale = expected.abs().max().item<double>() + 1e-6;
+    CHECK(expected.sub(b.gradients[i].second).abs().max().item<double>() <= tolerance * scale);
   }
 }
 
