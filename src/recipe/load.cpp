@@ -66,8 +66,8 @@ std::vector<std::string> all_paths(const Catalogue& catalogue) {
   return paths;
 }
 
-bool is_given(const Node& root, const char* key) {
-  const Node* node = root.find(key);
+bool is_given(const Node& root, const char* path) {
+  const Node* node = find_path(root, path);
   return node != nullptr && (node->kind != Node::Kind::kNull || node->unreadable);
 }
 
@@ -89,7 +89,7 @@ void check_deterministic(const Node& root, const Recipe& recipe, std::vector<Pro
 void check_checkpointing(const Node& root, const ActivationCheckpointing& checkpointing,
                          std::vector<Problem>& problems) {
   if (!checkpointing.every || checkpointing.match.empty()) return;
-  problems.push_back({root.find("activation_checkpointing.every")->origin,
+  problems.push_back({origin_of(root, "activation_checkpointing.every"),
                       "activation_checkpointing.every is given, which counts blocks, and match, which names "
                       "layers; expected one of them"});
 }
