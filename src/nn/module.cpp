@@ -48,7 +48,9 @@ CallWatch::~CallWatch() {
   call_watch = nullptr;
 }
 
-Module::Module() = default;
+Module::Module() {
+  install_engine();
+}
 Module::~Module() = default;
 
 template <class Visit>

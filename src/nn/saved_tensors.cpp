@@ -56,14 +56,15 @@ class Engine final : public torch::autograd::Engine {
 
  private:
   Engine() = default;
+  ~Engine() override { stop(); }  // its threads call virtual functions
 };
+
+}  // namespace
 
 void install_engine() {
   static std::once_flag once;
   std::call_once(once, [] { torch::autograd::set_default_engine_stub(&Engine::get); });
 }
-
-}  // namespace
 
 SavedTensors::SavedTensors(Keep keep) : keep_(std::move(keep)), outer_(innermost) {
   install_engine();
