@@ -17,6 +17,7 @@ enum class Stem { kImageNet, kSmall };
 struct ResNetOptions {
   ShapeOptions shape;
   Stem stem = Stem::kImageNet;
+  double dropout = 0;
 };
 
 void describe(recipe::Visitor& v, ResNetOptions& o) {
@@ -24,12 +25,15 @@ void describe(recipe::Visitor& v, ResNetOptions& o) {
   v.one_of(
       "stem", o.stem, {"imagenet", "small"},
       "imagenet: 7x7 convolution of stride 2 and max-pool; small: 3x3 of stride 1, for images up to 64 px");
+  v.number("dropout", o.dropout, {.min = 0, .max = 1, .max_open = true}, "",
+           "share of what a block hands to its last convolution that is dropped in training");
 }
 
 struct BlockShape {
   std::int64_t in;
   std::int64_t width;
   std::int64_t stride;
+  double dropout;
 };
 
 // What both kinds of block share: the projection of the shortcut where the shape changes.
@@ -54,7 +58,7 @@ class BasicBlock : public Block {
   static constexpr std::int64_t kExpansion = 1;
 
   BasicBlock(const BlockShape& shape, const nn::Init& init) {
-    const auto [in, width, stride] = shape;
+    const auto [in, width, stride, dropout] = shape;
     const nn::Conv2dShape first{.in = in, .out = width, .kernel = 3, .stride = stride, .padding = 1};
     const nn::Conv2dShape second{.in = width, .out = width, .kernel = 3, .padding = 1};
     conv1_ = &add("conv1", std::make_unique<nn::Conv2d>(first, init));
@@ -62,17 +66,19 @@ class BasicBlock : public Block {
     conv2_ = &add("conv2", std::make_unique<nn::Conv2d>(second, init));
     bn2_ = &add("bn2", std::make_unique<nn::BatchNorm2d>(width));
     add_shortcut(in, width, stride, init);
+    dropout_ = &add("dropout", std::make_unique<nn::Dropout>(dropout));
   }
 
  protected:
   at::Tensor forward(const at::Tensor& input) override {
-    const at::Tensor x = nn::conv_norm_relu(*conv1_, *bn1_, input);
+    const at::Tensor x = (*dropout_)(nn::conv_norm_relu(*conv1_, *bn1_, input));
     return nn::conv_norm_add_relu(*conv2_, *bn2_, x, shortcut(input));
   }
 
  private:
   nn::Conv2d *conv1_, *conv2_;
   nn::BatchNorm2d *bn1_, *bn2_;
+  nn::Dropout* dropout_;
 };
 
 class Bottleneck : public Block {
@@ -80,7 +86,7 @@ class Bottleneck : public Block {
   static constexpr std::int64_t kExpansion = 4;
 
   Bottleneck(const BlockShape& shape, const nn::Init& init) {
-    const auto [in, width, stride] = shape;
+    const auto [in, width, stride, dropout] = shape;
     const std::int64_t out = width * kExpansion;
     const nn::Conv2dShape reduce{.in = in, .out = width, .kernel = 1};
     const nn::Conv2dShape middle{.in = width, .out = width, .kernel = 3, .stride = stride, .padding = 1};
@@ -92,18 +98,20 @@ class Bottleneck : public Block {
     conv3_ = &add("conv3", std::make_unique<nn::Conv2d>(expand, init));
     bn3_ = &add("bn3", std::make_unique<nn::BatchNorm2d>(out));
     add_shortcut(in, out, stride, init);
+    dropout_ = &add("dropout", std::make_unique<nn::Dropout>(dropout));
   }
 
  protected:
   at::Tensor forward(const at::Tensor& input) override {
     at::Tensor x = nn::conv_norm_relu(*conv1_, *bn1_, input);
-    x = nn::conv_norm_relu(*conv2_, *bn2_, x);
+    x = (*dropout_)(nn::conv_norm_relu(*conv2_, *bn2_, x));
     return nn::conv_norm_add_relu(*conv3_, *bn3_, x, shortcut(input));
   }
 
  private:
   nn::Conv2d *conv1_, *conv2_, *conv3_;
   nn::BatchNorm2d *bn1_, *bn2_, *bn3_;
+  nn::Dropout* dropout_;
 };
 
 using Depths = std::array<std::int64_t, 4>;  // blocks of each stage
@@ -123,7 +131,7 @@ class ResNet : public nn::Module {
     std::int64_t in = 64;
     for (std::size_t i = 0; i < depths.size(); ++i) {
       const std::int64_t width = std::int64_t{64} << i;
-      const BlockShape shape{.in = in, .width = width, .stride = i == 0 ? 1 : 2};
+      const BlockShape shape{.in = in, .width = width, .stride = i == 0 ? 1 : 2, .dropout = options.dropout};
       add_stage("layer" + std::to_string(i + 1), shape, depths[i], context.init);
       in = width * Block::kExpansion;
     }
@@ -145,7 +153,8 @@ class ResNet : public nn::Module {
     for (std::int64_t i = 0; i < depth; ++i) {
       nn::Module& block = stage.push(std::make_unique<Block>(shape, init));
       blocks_.add(name + "." + std::to_string(i), [&block](const at::Tensor& x) { return block(x); });
-      shape = {.in = shape.width * Block::kExpansion, .width = shape.width, .stride = 1};
+      shape.in = shape.width * Block::kExpansion;
+      shape.stride = 1;
     }
   }
 

@@ -8,6 +8,7 @@
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/batch_norm_elemt.h>
 #include <ATen/ops/conv2d.h>
+#include <ATen/ops/dropout.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/flatten.h>
 #include <ATen/ops/linear.h>
@@ -90,6 +91,10 @@ Embedding::Embedding(std::int64_t rows, std::int64_t width, const Init& init)
 
 at::Tensor Embedding::forward(const at::Tensor& input) {
   return at::embedding(weight_, input);
+}
+
+at::Tensor Dropout::forward(const at::Tensor& input) {
+  return share_ > 0 && training() ? at::dropout(input, share_, /*train=*/true) : input;
 }
 
 at::Tensor conv_norm_relu(Conv2d& conv, BatchNorm2d& norm, const at::Tensor& input) {

@@ -81,6 +81,19 @@ class Embedding : public Module {
   at::Tensor weight_;
 };
 
+// In training each element becomes 0 with probability `share`, drawn from the device's default generator, and
+// the others grow by 1 / (1 - share). Any shape. Source: Srivastava et al. 2014.
+class Dropout : public Module {
+ public:
+  explicit Dropout(double share) : share_(share) {}
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override;
+
+ private:
+  double share_;
+};
+
 // relu(norm(conv(x))), or relu(norm(conv(x)) + shortcut): the unit that a fused kernel replaces. ReLU works
 // in place on the normalisation's output, which that one's backward does not need.
 at::Tensor conv_norm_relu(Conv2d& conv, BatchNorm2d& norm, const at::Tensor& input);

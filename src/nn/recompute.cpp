@@ -9,6 +9,7 @@
 
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -62,14 +63,27 @@ class SecondPass {
 // Sets a pointer while it lives.
 class Pointing {
  public:
-  Pointing(const Storage*& pointer, const Storage* target) : pointer_(pointer) { pointer_ = target; }
+  Pointing(const at::Tensor*& pointer, const at::Tensor& target) : pointer_(pointer) { pointer_ = &target; }
   ~Pointing() { pointer_ = nullptr; }
   Pointing(const Pointing&) = delete;
   Pointing& operator=(const Pointing&) = delete;
 
  private:
-  const Storage*& pointer_;
+  const at::Tensor*& pointer_;
 };
+
+// Whether `view` has all elements of `tensor`, in another shape perhaps.
+bool is_whole_view(const at::Tensor& view, const at::Tensor& tensor) {
+  return storage_of(view) == storage_of(tensor) && view.numel() == tensor.numel() &&
+         view.storage_offset() == tensor.storage_offset() && view.scalar_type() == tensor.scalar_type() &&
+         tensor.is_non_overlapping_and_dense() && view.is_non_overlapping_and_dense();
+}
+
+// `tensor` as such a view.
+at::Tensor as_view(const at::Tensor& tensor, at::IntArrayRef sizes, at::IntArrayRef strides) {
+  if (tensor.sizes().equals(sizes) && tensor.strides().equals(strides)) return tensor;
+  return tensor.as_strided(sizes, strides, tensor.storage_offset());
+}
 
 class Mode {
  public:
@@ -115,12 +129,16 @@ class RegionPass : public std::enable_shared_from_this<RegionPass> {
     std::vector<std::int64_t> sizes, strides;
     std::int64_t offset = 0;
     at::ScalarType type = at::kFloat;
+    bool is_dense = true;
     std::optional<std::size_t> kept;  // in kept_, where it is
     at::Tensor again;                 // from the second pass until backward has taken it
     std::int64_t again_version = 0;
+
+    std::int64_t numel() const { return c10::multiply_integers(sizes); }
   };
   struct Call {  // of a layer that remembers
     std::size_t first_slot, end_slot;
+    std::vector<std::int64_t> input_strides;
     std::vector<at::Tensor> memo;  // until the first pass has ended
     std::vector<std::int64_t> versions;
     bool requires_grad;
@@ -154,7 +172,7 @@ class RegionPass : public std::enable_shared_from_this<RegionPass> {
   std::size_t needed_ = 0;  // slots that a second pass has to fill, from the first
   std::size_t next_ = 0;    // slot
   std::size_t next_call_ = 0;
-  const Storage* call_input_ = nullptr;  // of the layer being called that remembers
+  const at::Tensor* call_input_ = nullptr;  // of the layer being called that remembers
   bool is_second_ = false;
 };
 
@@ -235,7 +253,7 @@ std::unique_ptr<Kept> RegionPass::save(const at::Tensor& tensor) {
   const Storage* storage = storage_of(tensor);
   const bool is_given = std::find(given_.begin(), given_.end(), storage) != given_.end();
   // Weights stay where they are; so does the little that a layer that remembers saves besides its input.
-  const bool stays = call_input_ != nullptr ? storage != call_input_
+  const bool stays = call_input_ != nullptr ? !is_whole_view(tensor, *call_input_)
                                             : tensor.is_leaf() && tensor.requires_grad() && !is_given;
   if (stays) return is_second_ ? std::make_unique<KeptNothing>() : nullptr;
   if (!is_second_) return save_new(tensor);
@@ -251,6 +269,7 @@ std::unique_ptr<Kept> RegionPass::save_new(const at::Tensor& tensor) {
   slot.strides = tensor.strides().vec();
   slot.offset = tensor.storage_offset();
   slot.type = tensor.scalar_type();
+  slot.is_dense = tensor.is_non_overlapping_and_dense();
   slots_.push_back(std::move(slot));
   return std::make_unique<Handle>(shared_from_this(), slots_.size() - 1);
 }
@@ -305,8 +324,9 @@ void RegionPass::finish(const Region::Tensors& inputs, const Region::Tensors& ou
     slot.storage.reset();
     const auto same = std::find_if(found.begin(), found.end(), [&](const Found& one) {
       return storage && storage_of(one.tensor) == storage.get() && one.tensor._version() == slot.version &&
-             one.tensor.sizes().equals(slot.sizes) && one.tensor.strides().equals(slot.strides) &&
-             one.tensor.storage_offset() == slot.offset && one.tensor.scalar_type() == slot.type;
+             one.tensor.numel() == slot.numel() && one.tensor.storage_offset() == slot.offset &&
+             one.tensor.scalar_type() == slot.type && slot.is_dense &&
+             one.tensor.is_non_overlapping_and_dense();
     });
     if (same != found.end()) {
       slot.kept = keep(*same);
@@ -330,7 +350,7 @@ void RegionPass::finish(const Region::Tensors& inputs, const Region::Tensors& ou
 
 at::Tensor RegionPass::get(std::size_t number) {
   Slot& slot = slots_[number];
-  if (slot.kept) return kept_[*slot.kept]->get();
+  if (slot.kept) return as_view(kept_[*slot.kept]->get(), slot.sizes, slot.strides);
   if (!slot.again.defined()) run_again();
   TORCH_CHECK(slot.again._version() == slot.again_version, "activation_checkpointing: ", region_.name_,
               " changes in place what the backward pass needs");
@@ -369,20 +389,30 @@ at::Tensor RegionPass::remember(const at::Tensor& input, const std::function<Rem
     const std::size_t first_slot = slots_.size();
     Remembered made;
     {
-      const Pointing calling(call_input_, storage_of(input));
+      const Pointing calling(call_input_, input);
       made = first();
     }
     std::vector<std::int64_t> versions;
     for (const at::Tensor& tensor : made.memo) versions.push_back(tensor._version());
-    calls_.push_back({first_slot, slots_.size(), made.memo, versions, made.output.requires_grad(), {}});
+    calls_.push_back({first_slot,
+                      slots_.size(),
+                      input.strides().vec(),
+                      made.memo,
+                      versions,
+                      made.output.requires_grad(),
+                      {}});
     return made.output;
   }
   TORCH_CHECK(next_call_ < calls_.size() && calls_[next_call_].first_slot == next_,
               "activation_checkpointing: ", region_.name_, " calls other layers when it is computed again");
   const Call& call = calls_[next_call_++];
-  for (; next_ < call.end_slot; ++next_) fill(slots_[next_], input);
+  TORCH_CHECK(input.strides().equals(call.input_strides), "activation_checkpointing: ", region_.name_,
+              " has its values in another order of memory when it is computed again");
+  for (; next_ < call.end_slot; ++next_) {
+    fill(slots_[next_], as_view(input.detach(), slots_[next_].sizes, slots_[next_].strides));
+  }
   stop_when_enough();
-  const Pointing calling(call_input_, storage_of(input));
+  const Pointing calling(call_input_, input);
   if (call.kept.empty()) return first().output;
   std::vector<at::Tensor> memo;
   for (const std::size_t kept : call.kept) memo.push_back(kept_[kept]->get());

@@ -120,9 +120,7 @@ void expand_shorthands(Node& root, const Catalogue& catalogue) {
 // A setting of how activations are checkpointed says that they are.
 void derive_checkpointing(const Node& root, ActivationCheckpointing& checkpointing) {
   if (is_given(root, "activation_checkpointing.mode")) return;
-  const std::array<const char*, 3> implying{
-      "activation_checkpointing.every", "activation_checkpointing.match", "activation_checkpointing.offload"};
-  if (std::any_of(implying.begin(), implying.end(), [&](const char* key) { return is_given(root, key); })) {
+  if (is_given(root, "activation_checkpointing.every") || is_given(root, "activation_checkpointing.match")) {
     checkpointing.mode = ActivationCheckpointing::Mode::kFull;
   }
 }

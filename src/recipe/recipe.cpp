@@ -33,8 +33,6 @@ void describe(Visitor& v, ActivationCheckpointing& o) {
       "match", o.match,
       "names of layers or blocks to compute again in place of the model's blocks, one or a list; * is any "
       "text, ? any one character");
-  v.one_of("offload", o.offload, {"none", "cpu"},
-           "where what is kept waits for the backward pass: on the device, or in memory of the host");
 }
 
 void describe(Visitor& v, Ema& o) {

@@ -29,11 +29,9 @@ struct LossScale {
 // What is computed again in the backward pass in place of being kept.
 struct ActivationCheckpointing {
   enum class Mode { kNone, kFull, kSelective };
-  enum class Offload { kNone, kCpu };
   Mode mode = Mode::kNone;  // load_recipe: kFull where a key beside it is given
   std::optional<std::int64_t> every;
   std::vector<std::string> match;
-  Offload offload = Offload::kNone;
 };
 
 struct Ema {

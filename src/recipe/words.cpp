@@ -400,6 +400,11 @@ const Synonyms& booleans() {
   return words;
 }
 
+const Synonyms& checkpointing() {
+  static const Synonyms words{{"true", "full"}, {"false", "none"}};
+  return words;
+}
+
 const Synonyms& accelerators() {
   static const Synonyms words{{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}, {"gpu", "cuda"}};
   return words;
@@ -520,6 +525,12 @@ const std::vector<Row>& rows() {
        "precision",
        synonym,
        {{"fp32", "fp32"}, {"fp16", "fp16-true"}, {"bf16", "bf16-true"}}},
+
+      {"Hugging Face, Axolotl", "gradient_checkpointing", "activation_checkpointing.mode", synonym,
+       checkpointing()},
+      {"timm", "grad_checkpointing", "activation_checkpointing.mode", synonym, checkpointing()},
+      {"torchtune", "enable_activation_checkpointing", "activation_checkpointing.mode", synonym,
+       checkpointing()},
 
       {"timm", "clip_grad", "max_grad_norm"},
       {"timm", "clip_mode", "max_grad_norm", synonym, {{"norm", ""}}},

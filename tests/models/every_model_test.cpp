@@ -1,5 +1,7 @@
 #include "models/model.h"
 #include "models/tiny.h"
+#include "nn/precision.h"
+#include "nn/recompute.h"
 #include "support/catch.h"
 
 #include <ATen/ops/arange.h>
@@ -48,6 +50,32 @@ TEST_CASE("every model: defaults bind, and the output is one logit per class", "
     std::vector<std::int64_t> expected{2, 5};
     if (reads_tokens(component.name)) expected = {2, 4, 5};  // one row per position
     CHECK((*model)(samples(component.name, 2)).sizes().vec() == expected);
+  }
+}
+
+TEST_CASE("every model: what is computed again in the backward pass changes no bit", "[models]") {
+  const bool mixed = GENERATE(false, true);
+  const auto how = GENERATE(nn::Recompute::kFull, nn::Recompute::kSelective);
+  const std::int64_t every = GENERATE(1, 3);
+  for (const ModelComponent& component : all_models()) {
+    INFO(component.name << (mixed ? " in bfloat16" : ""));
+    const nn::Precision precision{mixed ? std::optional(at::kBFloat16) : std::nullopt, {}};
+    const at::Tensor input = samples(component.name, 2);
+    const Model plain = tiny(component.name);
+    const Model again = tiny(component.name);
+    REQUIRE(again->blocks() != nullptr);
+    again->blocks()->recompute(*again, how, every);
+    for (nn::Module* model : {plain.get(), again.get()}) {
+      nn::forward(*model, input, precision).square().sum().backward();
+    }
+    const auto check_equal = [](const nn::NamedTensors& a, const nn::NamedTensors& b, bool gradients) {
+      for (std::size_t i = 0; i < a.size(); ++i) {
+        INFO(a[i].first);
+        CHECK((gradients ? a[i].second.grad().equal(b[i].second.grad()) : a[i].second.equal(b[i].second)));
+      }
+    };
+    check_equal(plain->named_parameters(), again->named_parameters(), true);
+    check_equal(plain->named_buffers(), again->named_buffers(), false);
   }
 }
 

@@ -161,8 +161,8 @@ TEST_CASE("load: misspelt words of other tools are known, and weak likenesses no
   CHECK(problems_with("max_steps: 1\ncpu: {qqqq: 2}\n") ==
         "tiny.yaml:2:7: cpu.qqqq is not a key of cpu; expected threads");
   // Their likenesses stand elsewhere: model, and the optimizer's beta1.
-  CHECK(problems_with("max_steps: 1\nearly_stopping: {mode: max}\n") ==
-        "tiny.yaml:2:18: early_stopping.mode is not a key of early_stopping; expected patience, min_delta or "
+  CHECK(problems_with("max_steps: 1\nearly_stopping: {modl: max}\n") ==
+        "tiny.yaml:2:18: early_stopping.modl is not a key of early_stopping; expected patience, min_delta or "
         "metric");
   CHECK(problems_with("max_steps: 1\n", {"ema={beta: 0.9}"}) ==
         "argument ema={beta: 0.9}: ema.beta is not a key of ema; expected decay or warmup");
@@ -270,6 +270,33 @@ TEST_CASE("load: a component named by a variable keeps its settings", "[recipe]"
   CHECK(same.recipe.name == "0.9");
   const Loaded other = load(file.path, {"optimizer.name=${env:GPUTRAIN_NO_SUCH,adamw}", "name=a"});
   CHECK(other.recipe.optimizer.settings.find("lr") == nullptr);
+}
+
+TEST_CASE("load: activation_checkpointing is a word, a list of layers, or a map", "[recipe]") {
+  using Mode = ActivationCheckpointing::Mode;
+  const auto read = [](const std::string& value) {
+    const File file("max_steps: 1\nactivation_checkpointing: " + value + "\n");
+    const Loaded loaded = load(file.path);
+    CHECK(text_of(loaded.problems).empty());
+    return loaded.recipe.activation_checkpointing;
+  };
+  CHECK(read("none").mode == Mode::kNone);
+  CHECK(read("full").mode == Mode::kFull);
+  CHECK(read("selective").mode == Mode::kSelective);
+  CHECK(read("[layer1.*, fc]").match == std::vector<std::string>{"layer1.*", "fc"});
+  CHECK(read("[fc]").mode == Mode::kFull);
+  CHECK(read("{every: 2}").mode == Mode::kFull);
+  CHECK(read("{every: 2}").every == 2);
+  CHECK(read("{mode: selective, match: fc}").mode == Mode::kSelective);
+  CHECK(read("{mode: none, every: 2}").mode == Mode::kNone);
+  CHECK(
+      problems_with("max_steps: 1\nactivation_checkpointing: ful\n") ==
+      "tiny.yaml:2:27: activation_checkpointing.mode is ful; expected none, full or selective; did you mean "
+      "full?");
+  CHECK(
+      problems_with("max_steps: 1\nactivation_checkpointing: {every: 2, match: fc}\n") ==
+      "tiny.yaml:2:35: activation_checkpointing.every is given, which counts blocks, and match, which names "
+      "layers; expected one of them");
 }
 
 TEST_CASE("load: a number in place of loss_scale fixes it", "[recipe]") {

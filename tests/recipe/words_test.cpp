@@ -211,7 +211,7 @@ TEST_CASE("words: own keys with unknown values, and keys at the wrong level, sta
                                  "optimizer: [sgd]",
                                  "optimizer: ~",
                                  "model: {name: testing.linear}",
-                                 "gradient_checkpointing: true",
+                                 "save_steps: 3",
                                  "trainer: 3",
                                  "trainer: []",
                                  "${a}: 1",

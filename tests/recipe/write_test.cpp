@@ -109,6 +109,10 @@ loss_scale:
   growth_interval: 2000
   min: 1
   max: 16777216
+activation_checkpointing:
+  mode: none
+  every: auto
+  match: []
 ema:
   decay: 0
   warmup: false
