@@ -24,6 +24,7 @@ parser.add_argument("--precision", choices=["fp32", "tf32", "fp16-mixed", "bf16-
 parser.add_argument("--steps", type=int, required=True)
 parser.add_argument("--warmup", type=int, required=True)
 parser.add_argument("--no-benchmark", action="store_true", help="cudnn.benchmark off")
+parser.add_argument("--checkpoint", choices=["none", "reentrant", "non-reentrant"], default="none", help="compute each bottleneck again in the backward pass")
 options = parser.parse_args()
 
 import torch  # noqa: E402  (its import is part of what is measured)
@@ -36,7 +37,22 @@ torch.backends.cudnn.benchmark = not options.no_benchmark
 torch.manual_seed(1)
 device = torch.device("cuda")
 
-model = torchvision.models.resnet50().to(device, memory_format=torch.channels_last)
+model = torchvision.models.resnet50()
+if options.checkpoint != "none":
+    from torch.utils.checkpoint import checkpoint
+
+    class Again(torch.nn.Module):
+        def __init__(self, block: torch.nn.Module) -> None:
+            super().__init__()
+            self.block = block
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return checkpoint(self.block, x, use_reentrant=options.checkpoint == "reentrant")
+
+    for stage in (model.layer1, model.layer2, model.layer3, model.layer4):
+        for name, block in list(stage.named_children()):
+            setattr(stage, name, Again(block))
+model = model.to(device, memory_format=torch.channels_last)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
 images = torch.randn(options.batch, 3, 224, 224, device=device).to(memory_format=torch.channels_last)
 labels = torch.randint(1000, (options.batch,), device=device)
