@@ -1,0 +1,185 @@
+#include "profile/take.h"
+
+#include "nn/module.h"
+#include "nn/saved_tensors.h"
+#include "optim/freeze.h"
+#include "profile/allocator.h"
+
+#include <algorithm>
+
+namespace gputrain::profile {
+namespace {
+
+// What nobody accounts for may differ by some scalars from pass to pass.
+constexpr std::int64_t kLeastGrowth = 64 << 10;
+
+bool is_master(const std::string& state) {
+  return state.size() > 7 && state.compare(state.size() - 7, 7, ".master") == 0;
+}
+
+std::int64_t bytes_of(const nn::NamedTensors& tensors) {
+  std::int64_t bytes = 0;
+  for (const auto& [name, value] : tensors) bytes += static_cast<std::int64_t>(value.nbytes());
+  return bytes;
+}
+
+std::string name_of(const nn::Module& model, const nn::Module* layer) {
+  return layer == nullptr ? "the objective" : model.name_of(*layer);
+}
+
+std::int64_t requested_now(at::Device device) {
+  const Allocated now = allocated_now(device);
+  return now.bytes - now.rounding;
+}
+
+// Those that matter, when all of them together are `total`.
+std::vector<LayerBytes> suspects(const std::vector<LayerBytes>& growth, std::int64_t total) {
+  std::vector<LayerBytes> found;
+  for (const LayerBytes& layer : growth) {
+    if (total >= kLeastGrowth && layer.bytes >= total / 10) found.push_back(layer);
+  }
+  return largest(std::move(found), growth.size());
+}
+
+}  // namespace
+
+void enter(Book& book, const Owners& owners, const Held& held) {
+  book.enter(Class::kWeights, owners.model.named_parameters());
+  for (const auto& [name, state] : owners.optimizer.state()) {
+    book.enter(is_master(name) ? Class::kMasters : Class::kOptimizerStates, state);
+  }
+  if (owners.ema != nullptr) book.enter(Class::kAverages, owners.ema->averages());
+  book.enter(Class::kBuffers, owners.model.named_buffers());
+  for (const auto* split : {owners.data.train.get(), owners.data.validation.get()}) {
+    if (split == nullptr) continue;
+    for (const at::Tensor& tensor : split->held()) book.enter(Class::kDataSet, tensor);
+  }
+  for (const auto& [kind, tensor] : held) book.enter(kind, tensor);
+}
+
+LedgerTaker::LedgerTaker(at::Device device, const Owners& owners, device::MemoryMeter& meter,
+                         std::function<Held()> held)
+    : device_(device), owners_(owners), meter_(meter), held_(std::move(held)), book_(device) {
+  ledger_.device = device.str();
+}
+
+void LedgerTaker::start() {
+  // The first watch puts an engine of ours in LibTorch's place, whose threads have workspaces of their own:
+  // not later than the first backward pass, or there are two of each.
+  const nn::KeptWatch first([](const nn::Module* /*layer*/, const at::Tensor& /*kept*/) {});
+  enter(book_, owners_, held_());
+  ledger_.start = measure();
+}
+
+void LedgerTaker::begin(std::int64_t window, std::int64_t micro_batches, bool warm) {
+  ledger_.window = window;
+  ledger_.micro_batches = micro_batches;
+  ledger_.growth.reset();
+  warm_ = warm;
+}
+
+// Only the last pass is looked into: what it keeps is what the others kept, and gradients are there by then.
+void LedgerTaker::around(const nn::Batch& batch, bool is_last, const std::function<void()>& pass) {
+  is_last_ = is_last;
+  if (!is_last) {
+    pass();
+    return;
+  }
+  book_.enter(Class::kInput, batch.input);
+  book_.enter(Class::kInput, batch.target);
+  enter(book_, owners_, held_());
+  const std::int64_t before = unknown_ = unknown_bytes();
+  growth_.clear();
+  in_forward_ = true;
+  {
+    const nn::KeptWatch kept([this](const nn::Module* layer, const at::Tensor& tensor) {
+      if (in_forward_) book_.keep(profile::name_of(owners_.model, layer), tensor);
+    });
+    const nn::CallWatch calls(
+        [this](const nn::Module& layer, const at::Tensor& output) { look_at(layer, output); });
+    pass();
+  }
+  enter(book_, owners_, held_());
+  const std::int64_t growth = unknown_bytes() - before;
+  if (warm_) ledger_.growth = Growth{growth, suspects(growth_, growth)};
+}
+
+// Allocated, and held by nobody in the book.
+std::int64_t LedgerTaker::unknown_bytes() const {
+  return requested_now(device_) - accounted(book_.sum_up());
+}
+
+// Inner layers are shown before those that called them, so that what a layer holds on to is seen first here
+// with itself.
+void LedgerTaker::look_at(const nn::Module& layer, const at::Tensor& output) {
+  if (!in_forward_) return;
+  book_.enter(Class::kOutput, output);
+  const std::int64_t now = unknown_bytes();
+  growth_.push_back({profile::name_of(owners_.model, &layer), now - unknown_});
+  unknown_ = now;
+}
+
+void LedgerTaker::end_forward(const at::Tensor& output, const at::Tensor& loss) {
+  if (!is_last_) return;
+  in_forward_ = false;
+  book_.enter(Class::kOutput, output);
+  book_.enter(Class::kOutput, loss);
+  ledger_.peak = measure();
+  // Where they are not all there yet.
+  if (!warm_) measure_workspaces();
+}
+
+Ledger LedgerTaker::measure() const {
+  Ledger ledger = book_.sum_up();
+  ledger.memory = meter_.read(/*with_driver=*/true);
+  ledger[Class::kRounding] = allocated_now(device_).rounding;
+  return ledger;
+}
+
+// Nobody tells how large they are: giving them back shows it. Not in the midst of a pass, whose peak would
+// be without them.
+void LedgerTaker::measure_workspaces() {
+  const std::int64_t before = requested_now(device_);
+  release_workspaces(device_);
+  ledger_.peak[Class::kWorkspaces] = before - requested_now(device_);
+}
+
+RunLedger LedgerTaker::end() {
+  ledger_.allocated_peak = meter_.read(/*with_driver=*/false).allocated_peak;
+  if (warm_) measure_workspaces();
+  return ledger_;
+}
+
+Ledger expected(const Outlook& outlook) {
+  Ledger ledger;
+  const Owners& owners = outlook.owners;
+  ledger[Class::kWeights] = bytes_of(owners.model.named_parameters());
+  for (const auto& [name, value] : optim::trained(owners.model.named_parameters())) {
+    const auto bytes = static_cast<std::int64_t>(value.nbytes());
+    ledger[Class::kGradients] += bytes;
+    // Beside those of the pass.
+    if (outlook.float32_sums && value.scalar_type() != at::kFloat) {
+      ledger[Class::kGradients] += value.numel() * static_cast<std::int64_t>(sizeof(float));
+    }
+  }
+  for (const auto& [name, state] : owners.optimizer.state()) {
+    ledger[is_master(name) ? Class::kMasters : Class::kOptimizerStates] +=
+        static_cast<std::int64_t>(state.nbytes());
+  }
+  if (owners.ema != nullptr) ledger[Class::kAverages] = bytes_of(owners.ema->averages());
+  if (outlook.flat_buffers.defined()) {
+    ledger[Class::kBuffers] = 2 * static_cast<std::int64_t>(outlook.flat_buffers.nbytes());
+  }
+  Book data(outlook.sample.input.device());
+  for (const auto* split : {owners.data.train.get(), owners.data.validation.get()}) {
+    if (split == nullptr) continue;
+    for (const at::Tensor& tensor : split->held()) data.enter(Class::kDataSet, tensor);
+  }
+  ledger[Class::kDataSet] = data.sum_up()[Class::kDataSet];
+  ledger[Class::kInput] =
+      outlook.micro_batch_size *
+      static_cast<std::int64_t>(outlook.sample.input.nbytes() + outlook.sample.target.nbytes());
+  return ledger;
+}
+
+}  // namespace gputrain::profile
