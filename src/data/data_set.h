@@ -31,6 +31,9 @@ class Split {
   // How many targets of these samples enter the loss: those that are not the data set's ignore_index. Host
   // only, so that a window's count is known before its first backward pass.
   virtual std::int64_t targets(const std::vector<std::int64_t>& sample_ids) const = 0;
+
+  // Tensors that it keeps for its batches in the memory of the device, for the account of memory.
+  virtual std::vector<at::Tensor> held() const { return {}; }
 };
 
 struct DataSet {

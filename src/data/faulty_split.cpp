@@ -17,6 +17,7 @@ class FaultySplit : public Split {
   std::int64_t targets(const std::vector<std::int64_t>& sample_ids) const override {
     return split_->targets(sample_ids);
   }
+  std::vector<at::Tensor> held() const override { return split_->held(); }
   nn::Batch batch(const std::vector<std::int64_t>& sample_ids) override {
     for (const std::int64_t id : sample_ids) {
       if (fault_at(FaultKind::kLoad, {.item = id, .phase = phase_}) == nullptr) continue;

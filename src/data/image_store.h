@@ -32,6 +32,7 @@ class ImageStore : public Split {
   std::int64_t size() const override { return samples_; }
   nn::Batch batch(const std::vector<std::int64_t>& sample_ids) override;
   std::int64_t targets(const std::vector<std::int64_t>& sample_ids) const override;
+  std::vector<at::Tensor> held() const override { return {images_, labels_, scale_, shift_}; }
 
  private:
   at::Tensor image_ids(const std::vector<std::int64_t>& sample_ids) const;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace gputrain::optim {
 
@@ -28,6 +29,9 @@ class LossScale {
 
   // float32, 0-d.
   const at::Tensor& value() const { return scale_; }
+
+  // All its tensors.
+  std::vector<at::Tensor> held() const { return {scale_, growth_tracker_}; }
 
   // After an update: found_inf, float32, 0-d, is 1 where a gradient was not finite.
   void update(const at::Tensor& found_inf);

@@ -65,6 +65,12 @@ void describe(Visitor& v, Logging& o) {
             "first steps that throughput leaves out");
 }
 
+void describe(Visitor& v, Memory& o) {
+  v.boolean("ledger", o.ledger,
+            "measure once, after the first steps, what memory is used for, and which layer keeps what for "
+            "backward");
+}
+
 void describe(Visitor& v, Cuda& o) {
   v.boolean("channels_last", o.channels_last, "keep images and convolution weights in NHWC; auto: yes");
   v.boolean("cudnn_benchmark", o.cudnn_benchmark,
@@ -141,6 +147,7 @@ void describe(Visitor& v, Recipe& o) {
   v.section("early_stopping", "ends the run when validations get no better",
             [&](Visitor& s) { describe(s, o.early_stopping); }, {"patience"});
   v.section("logging", "what is written while training", [&](Visitor& s) { describe(s, o.logging); });
+  v.section("memory", "memory of the device", [&](Visitor& s) { describe(s, o.memory); });
   v.section("cuda", "settings of the GPU", [&](Visitor& s) { describe(s, o.cuda); });
   v.section("cpu", "settings of the CPU", [&](Visitor& s) { describe(s, o.cpu); });
 }

@@ -62,6 +62,10 @@ struct Logging {
   std::int64_t warmup_steps = 3;
 };
 
+struct Memory {
+  bool ledger = false;
+};
+
 struct Cuda {
   std::optional<bool> channels_last;
   std::optional<bool> cudnn_benchmark;
@@ -104,6 +108,7 @@ struct Recipe {
   Validation validation;
   EarlyStopping early_stopping;
   Logging logging;
+  Memory memory;
   Cuda cuda;
   Cpu cpu;
 };

@@ -1,5 +1,6 @@
 #include "report/log_file.h"
 
+#include "report/ledger.h"
 #include "report/lines.h"
 #include "report/output_file.h"
 #include "report/summary.h"
@@ -63,6 +64,10 @@ class LogFile : public train::Sink {
 
   void eval(const train::EvalRecord& record) override { write(eval_line(info_, record)); }
   void notice(const std::string& text) override { write(text, spdlog::level::warn); }
+
+  void ledger(const profile::RunLedger& ledger) override {
+    for (const std::string& line : ledger_lines(ledger)) write(line);
+  }
 
   void finish(const train::RunSummary& summary) override {
     if (const auto line = lines_.finish()) write(*line);

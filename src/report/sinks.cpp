@@ -25,6 +25,10 @@ void Fanout::notice(const std::string& text) {
   for (const auto& sink : sinks_) sink->notice(text);
 }
 
+void Fanout::ledger(const profile::RunLedger& ledger) {
+  for (const auto& sink : sinks_) sink->ledger(ledger);
+}
+
 void Fanout::finish(const train::RunSummary& summary) {
   std::exception_ptr first_failure;
   for (const auto& sink : sinks_) {

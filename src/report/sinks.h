@@ -19,6 +19,7 @@ class Fanout : public train::Sink {
   void step(const train::StepRecord& record) override;
   void eval(const train::EvalRecord& record) override;
   void notice(const std::string& text) override;
+  void ledger(const profile::RunLedger& ledger) override;
   // Every sink gets to finish, also after one has failed; the first failure is thrown then.
   void finish(const train::RunSummary& summary) override;
 

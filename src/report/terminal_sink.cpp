@@ -1,5 +1,6 @@
 #include "report/terminal_sink.h"
 
+#include "report/ledger.h"
 #include "report/lines.h"
 #include "report/summary.h"
 
@@ -61,6 +62,10 @@ class TerminalSink : public train::Sink {
   void eval(const train::EvalRecord& record) override { print(eval_line(info_, record), Style::kGreen); }
 
   void notice(const std::string& text) override { print(text, Style::kYellow); }
+
+  void ledger(const profile::RunLedger& ledger) override {
+    for (const std::string& line : ledger_lines(ledger)) print(line);
+  }
 
   void finish(const train::RunSummary& summary) override {
     if (const auto line = lines_.finish()) print(*line);

@@ -122,6 +122,7 @@ train::TrainOptions train_options(const recipe::Recipe& recipe) {
   options.log_every = recipe.logging.log_every;
   options.warmup_steps = recipe.logging.warmup_steps;
   options.graphs = graphs(recipe);
+  options.memory_ledger = recipe.memory.ledger;
   return options;
 }
 

@@ -3,6 +3,8 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "nn/module.h"
+#include "profile/take.h"
+#include "report/ledger.h"
 #include "run/assemble.h"
 #include "run/flops.h"
 #include "run/output.h"
@@ -46,6 +48,20 @@ std::string operations(std::int64_t count) {
   return format_count(count);
 }
 
+// What a run holds beside activations and temporaries.
+std::string lasting_memory(const Assembly& made) {
+  const profile::Owners owners{*made.model, *made.optimizer, made.ema.get(), made.data};
+  const nn::Batch sample = made.data.train->batch({0});
+  const bool float32_sums =
+      made.options.update.precision.weights && made.options.gradient_accumulation_steps > 1;
+  const profile::Ledger ledger =
+      profile::expected({owners, made.flat_buffers, sample, made.options.micro_batch_size, float32_sums});
+  std::string text = concat("memory       ", format_bytes(profile::accounted(ledger)),
+                            " beside activations and temporaries (memory.ledger measures all)\n");
+  for (const std::string& line : report::class_lines(ledger)) text += line + "\n";
+  return text;
+}
+
 std::string sizes(const Assembly& made, const recipe::Ema& ema) {
   const train::RunInfo& info = made.info;
   const std::int64_t per_epoch = train::steps_per_epoch(made.options, info.train_samples);
@@ -72,7 +88,7 @@ std::string sizes(const Assembly& made, const recipe::Ema& ema) {
   text += concat("disk         ", format_bytes(disk_bytes(*made.model, ema)),
                  ema.decay > 0 ? " for the weights and their averages" : " for the weights",
                  ", beside the logs\n");
-  return text;
+  return text + lasting_memory(made);
 }
 
 void print_notes(const std::vector<std::string>& notes) {

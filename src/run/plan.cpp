@@ -62,6 +62,7 @@ std::string Plan::identity() const {
   part.output_dir.clear();
   part.device = "auto";
   part.logging = {};
+  part.memory.ledger = false;
   part.cpu = {};
   return recipe::write_recipe(part, components());
 }

@@ -8,6 +8,7 @@
 #include "device/environment.h"
 #include "device/memory.h"
 #include "nn/module.h"
+#include "report/ledger.h"
 #include "report/log_file.h"
 #include "report/sinks.h"
 #include "report/summary.h"
@@ -59,6 +60,24 @@ void save_weights(const Assembly& made, const fs::path& folder, std::int64_t ste
   state::save_safetensors(folder / kWeightsFile, tensors, metadata);
   if (made.ema) state::save_safetensors(folder / kAveragesFile, made.ema->averaged(tensors), metadata);
 }
+
+// Writes memory/ledger.json.
+class LedgerFile : public train::Sink {
+ public:
+  explicit LedgerFile(fs::path path) : path_(std::move(path)) {}
+  void start(const train::RunInfo& /*info*/) override {}
+  void step(const train::StepRecord& /*record*/) override {}
+  void eval(const train::EvalRecord& /*record*/) override {}
+  void notice(const std::string& /*text*/) override {}
+  void finish(const train::RunSummary& /*summary*/) override {}
+  void ledger(const profile::RunLedger& ledger) override {
+    create_folders(path_.parent_path());
+    write_atomically(path_, report::ledger_json(ledger));
+  }
+
+ private:
+  fs::path path_;
+};
 
 // Knows how far a run has come, also after an exception.
 class StepCounter : public train::Sink {
@@ -176,6 +195,10 @@ ExitCode run(const Request& request) {
   sinks.add(std::move(file_sinks));
   std::vector<std::string> written;
   add_file_sinks(plan.recipe.logging, path, files, written);
+  if (plan.recipe.memory.ledger) {
+    files.add(std::make_unique<LedgerFile>(path / kLedgerFile));
+    written.push_back((path / kLedgerFile).string());
+  }
   try {
     train::RunSummary summary = train_into(path, plan, made, sinks, stop);
     conclude(plan, made, path, std::move(written), summary, sinks);

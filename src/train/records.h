@@ -1,6 +1,7 @@
 #pragma once
 
 #include "device/memory_reading.h"
+#include "profile/ledger.h"
 
 #include <cstdint>
 #include <optional>
@@ -115,6 +116,8 @@ class Sink {
   virtual void eval(const EvalRecord& record) = 0;
   virtual void notice(const std::string& text) = 0;
   virtual void finish(const RunSummary& summary) = 0;
+  // Once, when it was asked for and measured.
+  virtual void ledger(const profile::RunLedger& /*ledger*/) {}
 };
 
 }  // namespace gputrain::train

@@ -9,6 +9,7 @@
 #include "device/memory.h"
 #include "device/stream.h"
 #include "nn/module.h"
+#include "profile/take.h"
 #include "train/evaluate.h"
 #include "train/nonfinite_search.h"
 #include "train/stopwatch.h"
@@ -33,6 +34,10 @@ constexpr std::size_t kMostWindowsAhead = 64;
 
 // Windows before passes are captured: cuDNN and the allocator have settled by then.
 constexpr std::int64_t kWindowsBeforeCapture = 3;
+
+// Windows before memory is accounted for, in a run that has as many: libraries and the allocator have
+// settled. No later than graphs, whose passes cannot be looked into.
+constexpr std::int64_t kWindowsBeforeLedger = kWindowsBeforeCapture - 1;
 
 // Graphs pay where the host takes more than this of the time that the device takes.
 constexpr double kLaunchBound = 0.5;
@@ -62,6 +67,9 @@ class Trainer {
   void pass_over(const data::Window& window);
   void update_with(const data::Window& window);
   at::Tensor run_window(const data::Window& window);
+  bool is_full(const data::Window& window) const;
+  bool ledger_is_due(const data::Window& window) const;
+  void report_missing_ledger();
   Error out_of_memory(const char* where, const std::exception& error, const char* remedy) const;
   std::int64_t possible_steps() const;
   std::int64_t computed_windows() const;
@@ -125,6 +133,8 @@ class Trainer {
   double window_seconds_ = 0;  // of the device for the last window delivered
   double host_seconds_ = 0;    // of the host for its first micro-batch, without waiting for data
   bool graphs_decided_ = false;
+  std::optional<profile::LedgerTaker> ledger_;  // until the ledger is taken
+  bool in_ledger_ = false;                      // this window
   Throughput throughput_;
   std::optional<StopReason> stopped_;
   RunSummary summary_;
@@ -146,6 +156,12 @@ Trainer::Trainer(const TrainOptions& options, const TrainParts& parts, Sink& sin
       total_steps_(train::total_steps(options, parts.data.train->size())),
       validation_interval_(optim::steps_of(options.validate_every, plan_.steps_per_epoch())) {
   if (options.early_stopping) early_stopping_.emplace(*options.early_stopping);
+  if (!options.memory_ledger) return;
+  ledger_.emplace(options.device, profile::Owners{parts.model, parts.optimizer, parts.ema, parts.data},
+                  meter_, [this] { return update_.held(); });
+  update_.watch_forward([this](const at::Tensor& output, const at::Tensor& loss) {
+    if (in_ledger_) ledger_->end_forward(output, loss);
+  });
 }
 
 RunSummary Trainer::run() {
@@ -153,6 +169,7 @@ RunSummary Trainer::run() {
   since_start_.restart();
   since_validation_.restart();
   meter_.reset_peaks();
+  if (ledger_) ledger_->start();
   parts_.model.train();
   window_begin_ = clock_.record();
   while (!stopped_) {
@@ -167,6 +184,7 @@ RunSummary Trainer::run() {
   }
   if (stopped_ == StopReason::kEarlyStopped) sink_.notice("stopping early: " + early_stopping_->reason());
   report_windows_without_targets();
+  report_missing_ledger();
   summary_.reason = *stopped_;
   summary_.samples_per_second = throughput_.rate();
   return summary_;
@@ -193,7 +211,7 @@ void Trainer::train_window(const data::Window& window) {
   // A trace shows the weights after this very window.
   deliver(is_log_step(possible_steps()) || trace_ || graphs_are_open() ? 0 : windows_ahead());
   const bool can_decide = targets_ > 0 && computed_windows() >= kWindowsBeforeCapture && !stopped_;
-  if (can_decide && graphs_are_open()) decide_graphs(window);
+  if (can_decide && graphs_are_open() && !ledger_) decide_graphs(window);
   if (fault_at(FaultKind::kStop, {.step = windows_})) std::raise(SIGTERM);
 }
 
@@ -212,8 +230,19 @@ void Trainer::pass_over(const data::Window& window) {
 }
 
 void Trainer::update_with(const data::Window& window) {
+  in_ledger_ = ledger_is_due(window);
   try {
+    if (in_ledger_) {
+      read_memory(/*with_driver=*/true);  // peaks count from here
+      ledger_->begin(windows_, static_cast<std::int64_t>(window.micro_batches.size()),
+                     computed_windows() > kWindowsBeforeLedger);
+    }
     const at::Tensor values = run_window(window);
+    if (in_ledger_) {
+      sink_.ledger(ledger_->end());
+      ledger_.reset();
+      in_ledger_ = false;
+    }
     sleep_if_asked({.step = windows_, .phase = "step"});
     dispatch(describe_window(window), window, scalars_.copy(values), window_begin_);
   } catch (const std::exception& error) {
@@ -282,7 +311,27 @@ void Trainer::run_micro_batch(const data::Window& window, std::size_t micro) {
     }
   }
   seed_micro_batch(window, micro);
-  update_.accumulate(std::move(batch));
+  if (in_ledger_) {
+    const bool is_last = micro + 1 == window.micro_batches.size();
+    ledger_->around(batch, is_last, [&] { update_.accumulate(std::move(batch)); });
+  } else {
+    update_.accumulate(std::move(batch));
+  }
+}
+
+bool Trainer::is_full(const data::Window& window) const {
+  const std::int64_t most = options_.micro_batch_size * options_.gradient_accumulation_steps;
+  return window.samples() == std::min(most, parts_.data.train->size());
+}
+
+bool Trainer::ledger_is_due(const data::Window& window) const {
+  if (!ledger_ || !is_full(window)) return false;
+  const std::int64_t before = computed_windows() - 1;
+  return before >= std::min(kWindowsBeforeLedger, total_steps_.value_or(kWindowsBeforeLedger + 1) - 1);
+}
+
+void Trainer::report_missing_ledger() {
+  if (ledger_) sink_.notice("memory.ledger: not measured, since the run ended before a full window");
 }
 
 // Dropout's masks depend on the position in the data alone.

@@ -39,6 +39,7 @@ struct TrainOptions {
   std::int64_t log_every = 1;
   std::int64_t warmup_steps = 0;
   Graphs graphs = Graphs::kOff;
+  bool memory_ledger = false;  // measured once, in a window after the first ones
 };
 
 // What is trained, and with what. The trainer borrows all of it and knows no kind.

@@ -88,6 +88,7 @@ void Update::accumulate(nn::Batch batch) {
 at::Tensor Update::pass(nn::Batch batch) {
   const at::Tensor output = nn::forward(model_, std::move(batch.input), options_.precision);
   const at::Tensor loss = objective_.loss_sum(output, batch.target).mul(share_);
+  if (forward_watch_) forward_watch_(output, loss);
   (options_.loss_scale ? loss.mul(loss_scale_.value()) : loss).backward();
   if (sums_in_float32_) add_to_sums();
   return loss.detach();
@@ -155,6 +156,22 @@ std::int64_t Update::graph_bytes() const {
   if (!captured_) return 0;
   const std::int64_t first = captured_->first.graph.temporary_bytes();
   return captured_->following ? std::max(first, captured_->following->graph.temporary_bytes()) : first;
+}
+
+profile::Held Update::held() const {
+  using profile::Class;
+  profile::Held all;
+  for (const at::Tensor& parameter : parameters_) all.emplace_back(Class::kGradients, parameter.grad());
+  for (const at::Tensor& sum : sums_) all.emplace_back(Class::kGradients, sum);
+  for (const at::Tensor& buffers : {flat_buffers_, buffers_before_}) {
+    all.emplace_back(Class::kBuffers, buffers);
+  }
+  for (const at::Tensor& own : {skipped_in_a_row_, stopped_, applied_, share_, rates_on_device_}) {
+    all.emplace_back(Class::kUpdate, own);
+  }
+  for (const at::Tensor& loss : losses_) all.emplace_back(Class::kUpdate, loss);
+  for (const at::Tensor& own : loss_scale_.held()) all.emplace_back(Class::kUpdate, own);
+  return all;
 }
 
 // 16-bit sums over micro-batches would lose what one of them adds.

@@ -7,12 +7,15 @@
 #include "optim/ema.h"
 #include "optim/loss_scale.h"
 #include "optim/optimizer.h"
+#include "profile/take.h"
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace gputrain::train {
@@ -81,6 +84,13 @@ class Update {
   // scale: weights, averages, optimizer state, count of updates, and the buffers are as before the window.
   at::Tensor finish(const LearningRates& rates);
 
+  // Calls it between the forward and the backward pass of each micro-batch that is not replayed.
+  using ForwardWatch = std::function<void(const at::Tensor& output, const at::Tensor& loss)>;
+  void watch_forward(ForwardWatch watch) { forward_watch_ = std::move(watch); }
+
+  // The tensors of this window's gradients so far and of its own, for the account of memory.
+  profile::Held held() const;
+
   // Updates applied so far: float32, 0-d, on the device.
   const at::Tensor& applied() const { return applied_; }
 
@@ -135,6 +145,7 @@ class Update {
   bool on_captured_gradients_ = false;  // this window so far
   bool sums_in_float32_ = false;        // in this window
   bool poison_ = false;
+  ForwardWatch forward_watch_;  // may be empty
 };
 
 }  // namespace gputrain::train
