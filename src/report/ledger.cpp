@@ -138,8 +138,8 @@ std::vector<std::string> ledger_lines(const profile::RunLedger& ledger) {
   lines.push_back(line(is_cpu(ledger) ? "resident" : "device", start.memory.device, peak.memory.device));
   if (const Bytes above = profile::temporaries(ledger)) {
     lines.push_back(line("workspaces and temporaries", std::nullopt, above,
-                         concat("  (beyond that, within the step: ", format_bytes(*ledger.allocated_peak),
-                                " allocated at most)")));
+                         concat("  (above that within the step, which allocates ",
+                                format_bytes(*ledger.allocated_peak), " at most)")));
   }
   add_layers(peak.layers, lines);
   add_growth(ledger, lines);
