@@ -64,9 +64,6 @@ LedgerTaker::LedgerTaker(at::Device device, const Owners& owners, device::Memory
 }
 
 void LedgerTaker::start() {
-  // The first watch puts an engine of ours in LibTorch's place, whose threads have workspaces of their own:
-  // not later than the first backward pass, or there are two of each.
-  const nn::KeptWatch first([](const nn::Module* /*layer*/, const at::Tensor& /*kept*/) {});
   enter(book_, owners_, held_());
   ledger_.start = measure();
 }

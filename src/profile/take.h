@@ -42,7 +42,7 @@ class LedgerTaker {
   LedgerTaker(at::Device device, const Owners& owners, device::MemoryMeter& meter,
               std::function<Held()> held);
 
-  // Before the first backward pass.
+  // Before the first window.
   void start();
 
   // A window of which all passes go through around(), one by one and not replayed; the meter's peaks have

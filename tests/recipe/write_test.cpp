@@ -133,6 +133,8 @@ logging:
   progress: auto
   trace: ~
   warmup_steps: 3
+memory:
+  ledger: false
 cuda:
   channels_last: auto
   cudnn_benchmark: auto
