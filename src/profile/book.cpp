@@ -30,6 +30,10 @@ void Book::keep(const std::string& layer, const at::Tensor& tensor) {
   entry->layer = found->second;
 }
 
+void Book::forget_gone() {
+  std::erase_if(entries_, [](const auto& entry) { return entry.second.storage.expired(); });
+}
+
 Ledger Book::sum_up() const {
   Ledger ledger;
   for (const std::string& layer : layers_) ledger.layers.push_back({layer, 0});

@@ -27,6 +27,9 @@ class Book {
   // An activation that `layer` keeps for backward.
   void keep(const std::string& layer, const at::Tensor& tensor);
 
+  // Drops what is not alive any more.
+  void forget_gone();
+
   // All that is alive now, by class, without what only the allocator knows (workspaces, rounding).
   Ledger sum_up() const;
 

@@ -32,6 +32,18 @@ std::int64_t requested_now(at::Device device) {
   return now.bytes - now.rounding;
 }
 
+// On while it lives.
+class Flag {
+ public:
+  explicit Flag(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Flag() { flag_ = false; }
+  Flag(const Flag&) = delete;
+  Flag& operator=(const Flag&) = delete;
+
+ private:
+  bool& flag_;
+};
+
 // Those that matter, when all of them together are `total`.
 std::vector<LayerBytes> suspects(const std::vector<LayerBytes>& growth, std::int64_t total) {
   std::vector<LayerBytes> found;
@@ -77,18 +89,30 @@ void LedgerTaker::begin(std::int64_t window, std::int64_t micro_batches, bool wa
 
 // Only the last pass is looked into: what it keeps is what the others kept, and gradients are there by then.
 void LedgerTaker::around(const nn::Batch& batch, bool is_last, const std::function<void()>& pass) {
-  is_last_ = is_last;
   if (!is_last) {
     pass();
     return;
   }
+  is_measured_ = true;
+  look_into(batch, pass);
+  is_measured_ = false;
+}
+
+void LedgerTaker::watch(const nn::Batch& batch, const std::function<void()>& pass) {
+  is_measured_ = false;
+  look_into(batch, pass);
+}
+
+void LedgerTaker::look_into(const nn::Batch& batch, const std::function<void()>& pass) {
+  book_.forget_gone();
   book_.enter(Class::kInput, batch.input);
   book_.enter(Class::kInput, batch.target);
   enter(book_, owners_, held_());
-  const std::int64_t before = unknown_ = unknown_bytes();
+  look_around();
+  const std::int64_t before = unknown_;
   growth_.clear();
-  in_forward_ = true;
   {
+    const Flag in_forward(in_forward_);
     const nn::KeptWatch kept([this](const nn::Module* layer, const at::Tensor& tensor) {
       if (in_forward_) book_.keep(profile::name_of(owners_.model, layer), tensor);
     });
@@ -96,14 +120,10 @@ void LedgerTaker::around(const nn::Batch& batch, bool is_last, const std::functi
         [this](const nn::Module& layer, const at::Tensor& output) { look_at(layer, output); });
     pass();
   }
+  if (!is_measured_ || !warm_) return;
   enter(book_, owners_, held_());
-  const std::int64_t growth = unknown_bytes() - before;
-  if (warm_) ledger_.growth = Growth{growth, suspects(growth_, growth)};
-}
-
-// Allocated, and held by nobody in the book.
-std::int64_t LedgerTaker::unknown_bytes() const {
-  return requested_now(device_) - accounted(book_.sum_up());
+  const std::int64_t growth = requested_now(device_) - accounted(book_.sum_up()) - before;
+  ledger_.growth = Growth{growth, suspects(growth_, growth)};
 }
 
 // Inner layers are shown before those that called them, so that what a layer holds on to is seen first here
@@ -111,19 +131,36 @@ std::int64_t LedgerTaker::unknown_bytes() const {
 void LedgerTaker::look_at(const nn::Module& layer, const at::Tensor& output) {
   if (!in_forward_) return;
   book_.enter(Class::kOutput, output);
-  const std::int64_t now = unknown_bytes();
-  growth_.push_back({profile::name_of(owners_.model, &layer), now - unknown_});
-  unknown_ = now;
+  const std::int64_t before = unknown_;
+  look_around();
+  growth_.push_back({profile::name_of(owners_.model, &layer), unknown_ - before});
+}
+
+void LedgerTaker::look_around() {
+  live_ = book_.sum_up();
+  live_->memory.allocated = requested_now(device_);
+  unknown_ = *unexplained(*live_);
 }
 
 void LedgerTaker::end_forward(const at::Tensor& output, const at::Tensor& loss) {
-  if (!is_last_) return;
+  if (!in_forward_) return;
   in_forward_ = false;
   book_.enter(Class::kOutput, output);
   book_.enter(Class::kOutput, loss);
-  ledger_.peak = measure();
+  live_ = measure();
+  if (!is_measured_) return;
+  ledger_.peak = *live_;
   // Where they are not all there yet.
   if (!warm_) measure_workspaces();
+}
+
+Ledger LedgerTaker::live() const {
+  if (live_) return *live_;
+  Book now(device_);
+  enter(now, owners_, held_());
+  Ledger ledger = now.sum_up();
+  ledger.memory.allocated = requested_now(device_);
+  return ledger;
 }
 
 Ledger LedgerTaker::measure() const {

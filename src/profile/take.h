@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -54,12 +55,20 @@ class LedgerTaker {
   void around(const nn::Batch& batch, bool is_last, const std::function<void()>& pass);
   void end_forward(const at::Tensor& output, const at::Tensor& loss);
 
+  // The same for a pass of no ledger, so that live() can tell of it.
+  void watch(const nn::Batch& batch, const std::function<void()>& pass);
+
   // After the window's update.
   RunLedger end();
 
+  // What lived in the last pass that was looked into, when a layer last returned or its forward pass ended:
+  // an exception may have broken it off. Before the first such pass, what lives now.
+  Ledger live() const;
+
  private:
-  std::int64_t unknown_bytes() const;
+  void look_into(const nn::Batch& batch, const std::function<void()>& pass);
   void look_at(const nn::Module& layer, const at::Tensor& output);
+  void look_around();
   Ledger measure() const;
   void measure_workspaces();
 
@@ -70,10 +79,11 @@ class LedgerTaker {
   RunLedger ledger_;
   Book book_;
   bool warm_ = false;
-  bool is_last_ = false;            // pass of the window
+  bool is_measured_ = false;        // the pass that is looked into
   bool in_forward_ = false;         // of that pass
-  std::int64_t unknown_ = 0;        // when last looked at
+  std::int64_t unknown_ = 0;        // allocated, and held by nobody in the book, when last looked at
   std::vector<LayerBytes> growth_;  // of what is unknown, around each call
+  std::optional<Ledger> live_;
 };
 
 // The part that does not depend on a pass, by arithmetic, of parts that may be on any device: what a run

@@ -39,6 +39,10 @@ constexpr std::int64_t kWindowsBeforeCapture = 3;
 // settled. No later than graphs, whose passes cannot be looked into.
 constexpr std::int64_t kWindowsBeforeLedger = kWindowsBeforeCapture - 1;
 
+// Passes of the first window that are looked into for the text of an out-of-memory error: most runs that lack
+// memory do so there, and from the second on there are gradients.
+constexpr std::size_t kPassesWatched = 2;
+
 // Graphs pay where the host takes more than this of the time that the device takes.
 constexpr double kLaunchBound = 0.5;
 
@@ -69,7 +73,9 @@ class Trainer {
   at::Tensor run_window(const data::Window& window);
   bool is_full(const data::Window& window) const;
   bool ledger_is_due(const data::Window& window) const;
+  void finish_ledger();
   void report_missing_ledger();
+  std::string what_is_live() const;
   Error out_of_memory(const char* where, const std::exception& error, const char* remedy) const;
   std::int64_t possible_steps() const;
   std::int64_t computed_windows() const;
@@ -133,8 +139,10 @@ class Trainer {
   double window_seconds_ = 0;  // of the device for the last window delivered
   double host_seconds_ = 0;    // of the host for its first micro-batch, without waiting for data
   bool graphs_decided_ = false;
-  std::optional<profile::LedgerTaker> ledger_;  // until the ledger is taken
-  bool in_ledger_ = false;                      // this window
+  profile::LedgerTaker account_;
+  bool ledger_is_open_;         // still to be taken
+  bool in_ledger_ = false;      // this window
+  std::int64_t looked_at_ = 1;  // window that account_ has seen last
   Throughput throughput_;
   std::optional<StopReason> stopped_;
   RunSummary summary_;
@@ -154,14 +162,13 @@ Trainer::Trainer(const TrainOptions& options, const TrainParts& parts, Sink& sin
       clock_(options.device),
       meter_(options.device),
       total_steps_(train::total_steps(options, parts.data.train->size())),
-      validation_interval_(optim::steps_of(options.validate_every, plan_.steps_per_epoch())) {
+      validation_interval_(optim::steps_of(options.validate_every, plan_.steps_per_epoch())),
+      account_(options.device, {parts.model, parts.optimizer, parts.ema, parts.data}, meter_,
+               [this] { return update_.held(); }),
+      ledger_is_open_(options.memory_ledger) {
   if (options.early_stopping) early_stopping_.emplace(*options.early_stopping);
-  if (!options.memory_ledger) return;
-  ledger_.emplace(options.device, profile::Owners{parts.model, parts.optimizer, parts.ema, parts.data},
-                  meter_, [this] { return update_.held(); });
-  update_.watch_forward([this](const at::Tensor& output, const at::Tensor& loss) {
-    if (in_ledger_) ledger_->end_forward(output, loss);
-  });
+  update_.watch_forward(
+      [this](const at::Tensor& output, const at::Tensor& loss) { account_.end_forward(output, loss); });
 }
 
 RunSummary Trainer::run() {
@@ -169,7 +176,7 @@ RunSummary Trainer::run() {
   since_start_.restart();
   since_validation_.restart();
   meter_.reset_peaks();
-  if (ledger_) ledger_->start();
+  if (ledger_is_open_) account_.start();
   parts_.model.train();
   window_begin_ = clock_.record();
   while (!stopped_) {
@@ -211,7 +218,7 @@ void Trainer::train_window(const data::Window& window) {
   // A trace shows the weights after this very window.
   deliver(is_log_step(possible_steps()) || trace_ || graphs_are_open() ? 0 : windows_ahead());
   const bool can_decide = targets_ > 0 && computed_windows() >= kWindowsBeforeCapture && !stopped_;
-  if (can_decide && graphs_are_open() && !ledger_) decide_graphs(window);
+  if (can_decide && graphs_are_open() && !ledger_is_open_) decide_graphs(window);
   if (fault_at(FaultKind::kStop, {.step = windows_})) std::raise(SIGTERM);
 }
 
@@ -234,15 +241,11 @@ void Trainer::update_with(const data::Window& window) {
   try {
     if (in_ledger_) {
       read_memory(/*with_driver=*/true);  // peaks count from here
-      ledger_->begin(windows_, static_cast<std::int64_t>(window.micro_batches.size()),
-                     computed_windows() > kWindowsBeforeLedger);
+      account_.begin(windows_, static_cast<std::int64_t>(window.micro_batches.size()),
+                     /*warm=*/computed_windows() > kWindowsBeforeLedger);
     }
     const at::Tensor values = run_window(window);
-    if (in_ledger_) {
-      sink_.ledger(ledger_->end());
-      ledger_.reset();
-      in_ledger_ = false;
-    }
+    if (in_ledger_) finish_ledger();
     sleep_if_asked({.step = windows_, .phase = "step"});
     dispatch(describe_window(window), window, scalars_.copy(values), window_begin_);
   } catch (const std::exception& error) {
@@ -252,10 +255,10 @@ void Trainer::update_with(const data::Window& window) {
 }
 
 Error Trainer::out_of_memory(const char* where, const std::exception& error, const char* remedy) const {
-  return {
-      ExitCode::kOutOfMemory,
-      concat(where, windows_, ": ", device::describe_out_of_memory(error, options_.device), ". A smaller ",
-             remedy, " needs less memory", update_.has_graphs() ? ", and so does cuda.graphs: false" : "")};
+  return {ExitCode::kOutOfMemory,
+          concat(where, windows_, ": ", device::describe_out_of_memory(error, options_.device),
+                 ". A smaller ", remedy, " needs less memory",
+                 update_.has_graphs() ? ", and so does cuda.graphs: false" : "", what_is_live())};
 }
 
 at::Tensor Trainer::run_window(const data::Window& window) {
@@ -311,11 +314,16 @@ void Trainer::run_micro_batch(const data::Window& window, std::size_t micro) {
     }
   }
   seed_micro_batch(window, micro);
+  const bool is_last = micro + 1 == window.micro_batches.size();
+  const auto pass = [&] { update_.accumulate(std::move(batch)); };
   if (in_ledger_) {
-    const bool is_last = micro + 1 == window.micro_batches.size();
-    ledger_->around(batch, is_last, [&] { update_.accumulate(std::move(batch)); });
+    looked_at_ = windows_;
+    account_.around(batch, is_last, pass);
+  } else if (computed_windows() == 1 && micro < kPassesWatched) {
+    looked_at_ = windows_;
+    account_.watch(batch, pass);
   } else {
-    update_.accumulate(std::move(batch));
+    pass();
   }
 }
 
@@ -325,13 +333,24 @@ bool Trainer::is_full(const data::Window& window) const {
 }
 
 bool Trainer::ledger_is_due(const data::Window& window) const {
-  if (!ledger_ || !is_full(window)) return false;
+  if (!ledger_is_open_ || !is_full(window)) return false;
   const std::int64_t before = computed_windows() - 1;
   return before >= std::min(kWindowsBeforeLedger, total_steps_.value_or(kWindowsBeforeLedger + 1) - 1);
 }
 
+void Trainer::finish_ledger() {
+  sink_.ledger(account_.end());
+  in_ledger_ = false;
+  ledger_is_open_ = false;
+}
+
+// For the text of an error.
+std::string Trainer::what_is_live() const {
+  return concat("\nin window ", looked_at_, " ", profile::describe_live(account_.live()));
+}
+
 void Trainer::report_missing_ledger() {
-  if (ledger_) sink_.notice("memory.ledger: not measured, since the run ended before a full window");
+  if (ledger_is_open_) sink_.notice("memory.ledger: not measured, since the run ended before a full window");
 }
 
 // Dropout's masks depend on the position in the data alone.

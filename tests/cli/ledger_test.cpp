@@ -129,6 +129,21 @@ TEST_CASE("memory.ledger: a short run is measured in its last window; one that i
   CHECK(!other.exists(kFile));
 }
 
+TEST_CASE("out of memory: the error tells what was live, and which layers kept most", "[cli]") {
+  for (const std::string step : {"1", "3"}) {
+    Workshop shop;
+    shop.gputrain.set("GPUTRAIN_FAULT=oom@step=" + step + ",phase=optimizer");
+    const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
+    CHECK(outcome.exit_code == 4);
+    CHECK_THAT(outcome.err, ContainsSubstring("\nin window 1 live: "));
+    CHECK_THAT(outcome.err, ContainsSubstring("weights 88 B"));
+    CHECK_THAT(outcome.err, ContainsSubstring("activations 52 B"));
+    CHECK_THAT(outcome.err,
+               ContainsSubstring("\nkept for backward, largest layers: the model 32 B, the objective 20 B"));
+    CHECK_THAT(shop.read("runs/points/train.log"), ContainsSubstring("activations 52 B"));
+  }
+}
+
 // Windows of an epoch have 2, 2, 2 and 1 samples; the first two are for warming up.
 TEST_CASE("memory.ledger: waits for a full window", "[cli]") {
   const Workshop shop;

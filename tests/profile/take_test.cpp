@@ -14,6 +14,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <memory>
+#include <new>
 #include <vector>
 
 namespace gputrain::profile {
@@ -39,6 +40,18 @@ class Leaking : public nn::Module {
   std::int64_t bytes_;
 };
 
+// Lacks memory when it is asked to.
+class Failing : public nn::Module {
+ public:
+  bool fails = false;
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override {
+    if (fails) throw std::bad_alloc();
+    return input.view(input.sizes());
+  }
+};
+
 // 3 inputs, 5 hidden units, 2 outputs.
 class Net : public nn::Module {
  public:
@@ -46,12 +59,15 @@ class Net : public nn::Module {
     const nn::Init init = nn::init_on_cpu(1);
     first_ = &add("first", std::make_unique<nn::Linear>(3, 5, init));
     middle_ = &add("middle", std::make_unique<Leaking>(leaked_bytes));
+    failing = &add("failing", std::make_unique<Failing>());
     second_ = &add("second", std::make_unique<nn::Linear>(5, 2, init));
   }
 
+  Failing* failing;
+
  protected:
   at::Tensor forward(const at::Tensor& input) override {
-    return (*second_)((*middle_)(at::relu((*first_)(input))));
+    return (*second_)((*failing)((*middle_)(at::relu((*first_)(input)))));
   }
 
  private:
@@ -105,6 +121,15 @@ struct Bench {
       const at::Tensor loss = output.square().sum();
       taker.end_forward(output, loss);
       loss.backward();
+    });
+  }
+
+  void watch(LedgerTaker& taker) {
+    const nn::Batch batch = data.train->batch({0, 1, 2, 3});
+    taker.watch(batch, [&] {
+      const at::Tensor output = model(batch.input);
+      taker.end_forward(output, output);
+      output.sum().backward();
     });
   }
 
@@ -211,6 +236,25 @@ TEST_CASE("taking a ledger: a small leak is named, too; before a warm-up none is
   bench.pass(taker, true);
   CHECK(!taker.end().growth);
   hoard().clear();
+}
+
+TEST_CASE("what is live: in a pass that memory ended, up to the last layer that returned", "[profile]") {
+  Bench bench;
+  LedgerTaker taker = bench.taker();
+  CHECK(taker.live()[Class::kWeights] == kWeights);
+  CHECK(taker.live()[Class::kActivations] == 0);
+  bench.model.failing->fails = true;
+  CHECK_THROWS_AS(bench.watch(taker), std::bad_alloc);
+  CHECK(taker.live()[Class::kInput] == 4 * 3 * 4 + 4 * 8);
+  CHECK(text(taker.live().layers) == "the model 80");  // of ReLU, which is before it
+  CHECK_THAT(describe_live(taker.live()),
+             ContainsSubstring("\nkept for backward, largest layers: the model 80 B"));
+  bench.model.failing->fails = false;
+  bench.watch(taker);
+  CHECK(taker.live()[Class::kOutput] == 4 * 2 * 4);
+  CHECK(taker.live()[Class::kGradients] == 0);
+  bench.watch(taker);
+  CHECK(taker.live()[Class::kGradients] == kWeights);
 }
 
 TEST_CASE("expected memory: by arithmetic what is measured later", "[profile]") {
