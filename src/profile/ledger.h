@@ -52,6 +52,9 @@ struct Ledger {
   std::int64_t operator[](Class kind) const { return bytes.at(static_cast<std::size_t>(kind)); }
 };
 
+// Growth that is worth a word: some scalars more or less are none.
+inline constexpr std::int64_t kLeastGrowth = 64 << 10;
+
 // Memory that is not accounted for after a pass, and was not there before it.
 struct Growth {
   std::int64_t bytes = 0;

@@ -5,13 +5,10 @@
 #include "optim/freeze.h"
 #include "profile/allocator.h"
 
-#include <algorithm>
+#include <unordered_map>
 
 namespace gputrain::profile {
 namespace {
-
-// What nobody accounts for may differ by some scalars from pass to pass.
-constexpr std::int64_t kLeastGrowth = 64 << 10;
 
 bool is_master(const std::string& state) {
   return state.size() > 7 && state.compare(state.size() - 7, 7, ".master") == 0;
@@ -44,13 +41,24 @@ class Flag {
   bool& flag_;
 };
 
+// A layer that is called twice is one.
+std::vector<LayerBytes> by_layer(const std::vector<LayerBytes>& calls) {
+  std::vector<LayerBytes> layers;
+  std::unordered_map<std::string, std::size_t> places;
+  for (const auto& [layer, bytes] : calls) {
+    const auto [found, is_new] = places.try_emplace(layer, layers.size());
+    if (is_new) layers.push_back({layer, 0});
+    layers[found->second].bytes += bytes;
+  }
+  return layers;
+}
+
 // Those that matter, when all of them together are `total`.
 std::vector<LayerBytes> suspects(const std::vector<LayerBytes>& growth, std::int64_t total) {
-  std::vector<LayerBytes> found;
-  for (const LayerBytes& layer : growth) {
-    if (total >= kLeastGrowth && layer.bytes >= total / 10) found.push_back(layer);
-  }
-  return largest(std::move(found), growth.size());
+  if (total < kLeastGrowth) return {};
+  std::vector<LayerBytes> layers = by_layer(growth);
+  std::erase_if(layers, [&](const LayerBytes& layer) { return layer.bytes < total / 10; });
+  return largest(layers, layers.size());
 }
 
 }  // namespace

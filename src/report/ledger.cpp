@@ -70,9 +70,11 @@ void add_layers(const std::vector<LayerBytes>& layers, std::vector<std::string>&
 }
 
 void add_growth(const profile::RunLedger& ledger, std::vector<std::string>& lines) {
-  if (!ledger.growth || ledger.growth->layers.empty()) return;
+  if (!ledger.growth || ledger.growth->bytes < profile::kLeastGrowth) return;
+  const bool is_found = !ledger.growth->layers.empty();
   lines.push_back(concat("memory that nobody accounts for grows by ", format_bytes(ledger.growth->bytes),
-                         " with each pass; it is taken in:"));
+                         " with each pass; ",
+                         is_found ? "it is taken in:" : "it is taken outside of the layers' forward passes"));
   for (const LayerBytes& layer : ledger.growth->layers) {
     lines.push_back(concat("  ", padded(layer.layer), number(layer.bytes)));
   }

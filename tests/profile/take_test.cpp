@@ -55,7 +55,7 @@ class Failing : public nn::Module {
 // 3 inputs, 5 hidden units, 2 outputs.
 class Net : public nn::Module {
  public:
-  explicit Net(std::int64_t leaked_bytes) {
+  explicit Net(std::int64_t leaked_bytes, int calls = 1) : calls_(calls) {
     const nn::Init init = nn::init_on_cpu(1);
     first_ = &add("first", std::make_unique<nn::Linear>(3, 5, init));
     middle_ = &add("middle", std::make_unique<Leaking>(leaked_bytes));
@@ -67,10 +67,13 @@ class Net : public nn::Module {
 
  protected:
   at::Tensor forward(const at::Tensor& input) override {
-    return (*second_)((*failing)((*middle_)(at::relu((*first_)(input)))));
+    at::Tensor x = at::relu((*first_)(input));
+    for (int i = 0; i < calls_; ++i) x = (*middle_)(x);
+    return (*second_)((*failing)(x));
   }
 
  private:
+  int calls_;
   nn::Module* first_;
   nn::Module* middle_;
   nn::Module* second_;
@@ -94,8 +97,8 @@ class Store : public data::Split {
 
 struct Bench {
   explicit Bench(std::int64_t leaked_bytes = 0, const std::vector<std::string>& frozen = {},
-                 at::ScalarType weights_type = at::kFloat)
-      : model((device::install_counting_allocator(), leaked_bytes)), type(weights_type) {
+                 at::ScalarType weights_type = at::kFloat, int calls = 1)
+      : model((device::install_counting_allocator(), leaked_bytes), calls), type(weights_type) {
     flat_buffers = model.to(at::kCPU, false, type);
     if (!frozen.empty()) optim::freeze(model.named_parameters(), frozen);
     optimizer = bound(optim::all_optimizers(), "adamw").build({optim::trained(model.named_parameters()), 1});
@@ -224,6 +227,15 @@ TEST_CASE("taking a ledger: a layer that leaks 500 MiB with each pass is named",
   REQUIRE(ledger.growth);
   CHECK(ledger.growth->bytes == kLeak);
   CHECK(text(ledger.growth->layers) == "middle 524288000");
+}
+
+TEST_CASE("taking a ledger: what a layer leaks in several calls of a pass is one sum", "[profile]") {
+  constexpr std::int64_t kLeak = 1 << 20;
+  Bench bench(kLeak, {}, at::kFloat, /*calls=*/3);
+  const RunLedger ledger = bench.take();
+  hoard().clear();
+  CHECK(ledger.growth->bytes == 3 * kLeak);
+  CHECK(text(ledger.growth->layers) == "middle 3145728");
 }
 
 TEST_CASE("taking a ledger: a small leak is named, too; before a warm-up none is looked for", "[profile]") {

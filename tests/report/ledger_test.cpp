@@ -70,6 +70,17 @@ TEST_CASE("ledger: many layers are summed up, a leak is told, an estimate is mar
   CHECK(lines.back() == "  block3                         500.0 MiB");
 }
 
+TEST_CASE("ledger: a leak that no layer takes is told, and one of some scalars is none", "[report]") {
+  profile::RunLedger ledger = gpu_ledger();
+  const std::size_t lines = ledger_lines(ledger).size();
+  ledger.growth = profile::Growth{1000, {}};
+  CHECK(ledger_lines(ledger).size() == lines);
+  ledger.growth = profile::Growth{kMiB, {}};
+  CHECK(ledger_lines(ledger).back() ==
+        "memory that nobody accounts for grows by 1.0 MiB with each pass; it is taken outside of the layers' "
+        "forward passes");
+}
+
 TEST_CASE("ledger: its JSON has every class and layer in bytes", "[report]") {
   const auto json = nlohmann::json::parse(ledger_json(gpu_ledger()));
   CHECK(json["unit"] == "bytes");
