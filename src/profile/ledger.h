@@ -26,13 +26,13 @@ enum class Class {
   kDataSet,  // samples that lie on the device
   kInput,    // the micro-batch
   kActivations,
-  kOutput,      // of the model, and the loss, where no backward pass needs them
+  kOutputs,     // of layers in work, of the model, and the loss, where no backward pass needs them
   kWorkspaces,  // that libraries keep from call to call
   kRounding,    // by which the allocator's blocks are larger than what was asked for
 };
 inline constexpr std::array kClassNames{
     "weights",  "gradients", "master copies", "optimizer states", "averages",   "buffers",           "update",
-    "data set", "input",     "activations",   "output",           "workspaces", "allocator rounding"};
+    "data set", "input",     "activations",   "outputs",          "workspaces", "allocator rounding"};
 inline constexpr std::size_t kClasses = kClassNames.size();
 
 struct LayerBytes {

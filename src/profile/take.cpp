@@ -138,7 +138,7 @@ void LedgerTaker::look_into(const nn::Batch& batch, const std::function<void()>&
 // with itself.
 void LedgerTaker::look_at(const nn::Module& layer, const at::Tensor& output) {
   if (!in_forward_) return;
-  book_.enter(Class::kOutput, output);
+  book_.enter(Class::kOutputs, output);
   const std::int64_t before = unknown_;
   look_around();
   growth_.push_back({profile::name_of(owners_.model, &layer), unknown_ - before});
@@ -153,8 +153,8 @@ void LedgerTaker::look_around() {
 void LedgerTaker::end_forward(const at::Tensor& output, const at::Tensor& loss) {
   if (!in_forward_) return;
   in_forward_ = false;
-  book_.enter(Class::kOutput, output);
-  book_.enter(Class::kOutput, loss);
+  book_.enter(Class::kOutputs, output);
+  book_.enter(Class::kOutputs, loss);
   live_ = measure();
   if (!is_measured_) return;
   ledger_.peak = *live_;

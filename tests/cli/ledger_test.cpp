@@ -50,7 +50,7 @@ TEST_CASE("memory.ledger: classes and layers of a run, counted by hand", "[cli]"
                                  {{"layer", "the objective"}, {"bytes", 2 * 2 * 4 + 4}}};
   CHECK(ledger["peak"]["layers"] == layers);
   CHECK(peak["activations"] == 32 + 20);
-  CHECK(peak["output"] == 2 * 2 * 4 + 4);  // and the loss
+  CHECK(peak["outputs"] == 2 * 2 * 4 + 4);  // and the loss
   CHECK(ledger["peak"]["window"] == 3);
   CHECK(ledger["peak"]["micro_batch"] == 1);
   CHECK(ledger["growth"]["bytes"] == 0);

@@ -180,7 +180,7 @@ TEST_CASE("taking a ledger: every class by its own count", "[profile]") {
   // ReLU's result, which `second` keeps too, and the output, which the loss squares; `first` keeps the input.
   CHECK(text(peak.layers) == "the model 80, the objective 32");
   CHECK(peak[Class::kActivations] == 4 * 5 * 4 + 4 * 2 * 4);
-  CHECK(peak[Class::kOutput] == 4);  // the loss
+  CHECK(peak[Class::kOutputs] == 4);  // the loss
   CHECK(*ledger.allocated_peak >= *peak.memory.allocated);
 }
 
@@ -263,7 +263,7 @@ TEST_CASE("what is live: in a pass that memory ended, up to the last layer that 
              ContainsSubstring("\nkept for backward, largest layers: the model 80 B"));
   bench.model.failing->fails = false;
   bench.watch(taker);
-  CHECK(taker.live()[Class::kOutput] == 4 * 2 * 4);
+  CHECK(taker.live()[Class::kOutputs] == 4 * 2 * 4);
   CHECK(taker.live()[Class::kGradients] == 0);
   bench.watch(taker);
   CHECK(taker.live()[Class::kGradients] == kWeights);
