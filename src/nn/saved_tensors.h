@@ -9,9 +9,9 @@ namespace gputrain::nn {
 
 class Module;
 
-// Makes LibTorch ask what is kept of saved tensors. To be called before the first backward pass of the process:
-// LibTorch starts the threads of its engine once, and another engine would have none for GPUs. Every Module
-// does so when it is made; later calls do nothing.
+// Makes LibTorch ask what is kept of saved tensors. To be called before the first backward pass of the
+// process: LibTorch starts the threads of its engine once, and another engine would have none for GPUs. Every
+// Module does so when it is made; later calls do nothing.
 void install_engine();
 
 // What is kept of a tensor that the backward pass needs.
