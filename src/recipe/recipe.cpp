@@ -73,6 +73,21 @@ void describe(Visitor& v, Cuda& o) {
       "graphs", o.graphs,
       "replay forward and backward passes as CUDA graphs, for which the host takes next to no time; auto: "
       "where the GPU would wait for the host otherwise");
+  v.one_of("allocator", o.allocator, {"auto", "expandable", "default"},
+           "how LibTorch takes memory from the driver: in segments that grow (expandable), which waste less "
+           "where sizes vary, or as LibTorch does by itself; auto: default");
+  v.one_of("empty_cache", o.empty_cache, {"never", "on_oom", "before_validation", "every_step"},
+           "when memory that LibTorch keeps for later is given back to the driver: each word includes those "
+           "before it; every_step makes each step wait for the GPU");
+}
+
+void describe(Visitor& v, Memory& o) {
+  v.bytes("limit", o.limit,
+          "what this process may hold on its device as the driver sees it, with CUDA's own; on the CPU, "
+          "resident memory; ~: all there is");
+  v.boolean("snapshot", o.snapshot,
+            "record what the GPU's memory is used for, and write memory/snapshot.pickle for "
+            "pytorch.org/memory_viz; slows each allocation down");
 }
 
 void describe(Visitor& v, Cpu& o) {
@@ -141,6 +156,7 @@ void describe(Visitor& v, Recipe& o) {
   v.section("early_stopping", "ends the run when validations get no better",
             [&](Visitor& s) { describe(s, o.early_stopping); }, {"patience"});
   v.section("logging", "what is written while training", [&](Visitor& s) { describe(s, o.logging); });
+  v.section("memory", "memory of the device", [&](Visitor& s) { describe(s, o.memory); });
   v.section("cuda", "settings of the GPU", [&](Visitor& s) { describe(s, o.cuda); });
   v.section("cpu", "settings of the CPU", [&](Visitor& s) { describe(s, o.cpu); });
 }

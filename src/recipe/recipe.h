@@ -14,6 +14,12 @@ enum class Precision { kAuto, kFp32, kTf32, kFp16Mixed, kBf16Mixed, kFp16True, k
 
 enum class OnNonFinite { kSkip, kStop };
 
+// kAuto: kDefault, LibTorch's own.
+enum class CudaAllocator { kAuto, kExpandable, kDefault };
+
+// When memory that LibTorch keeps for later goes back to the driver. Each includes those before it.
+enum class EmptyCache { kNever, kOnOom, kBeforeValidation, kEveryStep };
+
 struct LossScale {
   std::optional<double> fixed;
   double init = 65536;
@@ -66,6 +72,13 @@ struct Cuda {
   std::optional<bool> channels_last;
   std::optional<bool> cudnn_benchmark;
   std::optional<bool> graphs;
+  CudaAllocator allocator = CudaAllocator::kAuto;
+  EmptyCache empty_cache = EmptyCache::kOnOom;
+};
+
+struct Memory {
+  std::optional<std::int64_t> limit;  // of the process on the device; absent: none
+  bool snapshot = false;
 };
 
 struct Cpu {
@@ -104,6 +117,7 @@ struct Recipe {
   Validation validation;
   EarlyStopping early_stopping;
   Logging logging;
+  Memory memory;
   Cuda cuda;
   Cpu cpu;
 };

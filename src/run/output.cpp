@@ -35,9 +35,9 @@ void check_trace(const recipe::Logging& logging, const fs::path& folder) {
   if (!logging.trace) return;
   const fs::path file = (folder / *logging.trace).lexically_normal();
   const fs::path inside = file.lexically_relative(folder.lexically_normal());
-  const std::set<fs::path> taken = {
-      "recipe.yaml", kResolvedFile, "env.json",    "train.log",  "metrics.jsonl", "metrics.csv", "evals.csv",
-      "tb",          kWeightsFile,  kAveragesFile, kSummaryFile, ".lock",         ".",           ""};
+  const std::set<fs::path> taken = {"recipe.yaml", kResolvedFile, "env.json", "train.log",  "metrics.jsonl",
+                                    "metrics.csv", "evals.csv",   "tb",       kWeightsFile, kAveragesFile,
+                                    kSummaryFile,  ".lock",       "memory",   ".",          ""};
   std::error_code ignored;
   const bool elsewhere = inside.empty() || *inside.begin() == "..";
   if (elsewhere ? !fs::is_regular_file(file, ignored) : taken.count(*inside.begin()) == 0) return;

@@ -63,6 +63,9 @@ std::string Plan::identity() const {
   part.device = "auto";
   part.logging = {};
   part.cpu = {};
+  part.memory = {};
+  part.cuda.allocator = {};
+  part.cuda.empty_cache = {};
   return recipe::write_recipe(part, components());
 }
 

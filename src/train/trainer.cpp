@@ -62,7 +62,8 @@ class Trainer {
   void pass_over(const data::Window& window);
   void update_with(const data::Window& window);
   at::Tensor run_window(const data::Window& window);
-  Error out_of_memory(const char* where, const std::exception& error, const char* remedy) const;
+  Error out_of_memory(const char* where, const std::exception& error,
+                      std::vector<std::string> remedies) const;
   std::int64_t possible_steps() const;
   std::int64_t computed_windows() const;
   const LearningRates& learning_rates();
@@ -94,6 +95,9 @@ class Trainer {
   std::optional<EvalRecord> evaluate_all();
   std::optional<double> eta_seconds() const;
   device::MemoryReading read_memory(bool with_driver);
+  void empty_cache(recipe::EmptyCache occasion);
+  void keep_limit(const device::MemoryReading& reading);
+  std::int64_t within_limit(std::int64_t free);
 
   const TrainOptions& options_;
   const TrainParts& parts_;
@@ -189,6 +193,7 @@ void Trainer::train_window(const data::Window& window) {
     pass_over(window);
   } else {
     update_with(window);
+    empty_cache(recipe::EmptyCache::kEveryStep);
   }
   // A trace shows the weights after this very window.
   deliver(is_log_step(possible_steps()) || trace_ || graphs_are_open() ? 0 : windows_ahead());
@@ -218,15 +223,20 @@ void Trainer::update_with(const data::Window& window) {
     dispatch(describe_window(window), window, scalars_.copy(values), window_begin_);
   } catch (const std::exception& error) {
     if (!device::is_out_of_memory(error)) throw;
-    throw out_of_memory("step ", error, "micro_batch_size with more gradient_accumulation_steps");
+    throw out_of_memory("step ", error, options_.memory_savers);
   }
 }
 
-Error Trainer::out_of_memory(const char* where, const std::exception& error, const char* remedy) const {
-  return {
-      ExitCode::kOutOfMemory,
-      concat(where, windows_, ": ", device::describe_out_of_memory(error, options_.device), ". A smaller ",
-             remedy, " needs less memory", update_.has_graphs() ? ", and so does cuda.graphs: false" : "")};
+Error Trainer::out_of_memory(const char* where, const std::exception& error,
+                             std::vector<std::string> remedies) const {
+  if (update_.has_graphs()) remedies.emplace_back("cuda.graphs: false");
+  const auto limit =
+      parts_.memory_limit != nullptr ? std::optional(parts_.memory_limit->bytes()) : std::nullopt;
+  return {ExitCode::kOutOfMemory,
+          concat(where, windows_, ": ", device::describe_out_of_memory(error, options_.device, limit),
+                 ". Less is needed with ",
+                 remedies.empty() ? "a smaller model or smaller samples" : join(remedies, "; ", "; or "),
+                 parts_.live_memory ? "\n" + parts_.live_memory() : "")};
 }
 
 at::Tensor Trainer::run_window(const data::Window& window) {
@@ -350,6 +360,7 @@ void Trainer::decide_graphs(const data::Window& window) {
   const std::string problem = capture_passes(parts_.data.train->batch(ids));
   if (problem.empty()) {
     meter_.count_graphs(update_.graph_bytes());
+    keep_limit(meter_.read());
     sink_.notice("cuda.graphs: from here on the passes are replayed as CUDA graphs");
   } else if (options_.graphs == Graphs::kOn) {
     throw Error(ExitCode::kUsage, concat("cuda.graphs is true, but ", problem, "; expected auto or false"));
@@ -366,12 +377,12 @@ std::string Trainer::capture_passes(nn::Batch like) {
   } catch (const std::exception& error) {
     const bool lacks_memory = device::is_out_of_memory(error);
     if (lacks_memory && options_.graphs == Graphs::kOn)
-      throw out_of_memory("capture after step ", error, "micro_batch_size");
+      throw out_of_memory("capture after step ", error, options_.memory_savers);
     return concat("the passes of this model cannot be captured: ", device::plain_text(error));
   }
   // Short batches and validation are computed one by one, beside the memory that the graphs keep.
   const std::optional<std::int64_t> free = device::release_cached_memory(options_.device);
-  if (options_.graphs == Graphs::kOn || !free || *free >= update_.graph_bytes()) return "";
+  if (options_.graphs == Graphs::kOn || !free || within_limit(*free) >= update_.graph_bytes()) return "";
   update_.drop_graphs();
   device::release_cached_memory(options_.device);
   return "the device's memory would not hold passes that are made one by one beside them";
@@ -504,22 +515,31 @@ bool Trainer::validation_is_due() const {
 }
 
 std::optional<EvalRecord> Trainer::evaluate_or_explain() {
-  try {
-    if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "validation"})) throw std::bad_alloc();
-    return evaluate_all();
-  } catch (const std::exception& error) {
-    if (!device::is_out_of_memory(error)) throw;
-    if (!update_.has_graphs()) {
-      throw out_of_memory("validation after step ", error, "validation.micro_batch_size");
+  bool may_release = options_.device.is_cuda() && options_.empty_cache != recipe::EmptyCache::kNever;
+  while (true) {
+    try {
+      if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "validation"}))
+        throw std::bad_alloc();
+      return evaluate_all();
+    } catch (const std::exception& error) {
+      if (!device::is_out_of_memory(error)) throw;
+      if (!update_.has_graphs() && !may_release) {
+        throw out_of_memory("validation after step ", error, {"a smaller validation.micro_batch_size"});
+      }
+    }
+    // What failed holds nothing any more.
+    if (update_.has_graphs()) {
+      drop_graphs("validation needs the memory that they keep");
+    } else {
+      device::release_cached_memory(options_.device);
+      may_release = false;
     }
   }
-  drop_graphs("validation needs the memory that they keep");
-  return evaluate_or_explain();
 }
 
 void Trainer::drop_graphs(const char* reason) {
   update_.drop_graphs();
-  device::release_cached_memory(options_.device);
+  empty_cache(recipe::EmptyCache::kOnOom);
   meter_.count_graphs(0);
   sink_.notice(concat("cuda.graphs: off from here on, since ", reason));
 }
@@ -546,6 +566,7 @@ void Trainer::validate() {
   if (!parts_.data.validation || validated_at_ == windows_) return;
   Stopwatch timer;
   sleep_if_asked({.step = windows_, .phase = "validation"});
+  empty_cache(recipe::EmptyCache::kBeforeValidation);
   std::optional<EvalRecord> found = evaluate_or_explain();
   window_begin_ = clock_.record();
   if (!found) return;
@@ -589,8 +610,28 @@ std::optional<double> Trainer::eta_seconds() const {
 device::MemoryReading Trainer::read_memory(bool with_driver) {
   const device::MemoryReading reading = meter_.read(with_driver);
   device::extend(summary_.memory, reading);
-  if (with_driver) meter_.reset_peaks();
+  if (with_driver) {
+    meter_.reset_peaks();
+    keep_limit(reading);
+  }
   return reading;
+}
+
+void Trainer::empty_cache(recipe::EmptyCache occasion) {
+  if (options_.empty_cache >= occasion) device::release_cached_memory(options_.device);
+}
+
+// `reading` asked the driver.
+void Trainer::keep_limit(const device::MemoryReading& reading) {
+  if (parts_.memory_limit == nullptr) return;
+  if (windows_ > options_.warmup_steps && !graphs_are_open()) parts_.memory_limit->settle();
+  if (const auto notice = parts_.memory_limit->check(reading)) sink_.notice(*notice);
+}
+
+// Of `free` bytes of the device, those that this process may take.
+std::int64_t Trainer::within_limit(std::int64_t free) {
+  if (parts_.memory_limit == nullptr) return free;
+  return std::min(free, parts_.memory_limit->bytes() - meter_.read().device.value_or(0));
 }
 
 }  // namespace
