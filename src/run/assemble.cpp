@@ -105,7 +105,7 @@ train::Graphs graphs(const recipe::Recipe& recipe) {
   return *recipe.cuda.graphs ? train::Graphs::kOn : train::Graphs::kOff;
 }
 
-// "precision in 16 bits (now fp32)": what would need less memory, of what can still need less.
+// "precision: bf16-true": what would need less memory, of what can still need less.
 std::vector<std::string> memory_savers(const recipe::Recipe& recipe) {
   std::vector<std::string> savers;
   if (*recipe.micro_batch_size > 1) {
@@ -113,6 +113,8 @@ std::vector<std::string> memory_savers(const recipe::Recipe& recipe) {
                             ") with more gradient_accumulation_steps (now ",
                             *recipe.gradient_accumulation_steps, ")"));
   }
+  if (recipe.activation_checkpointing.mode != recipe::ActivationCheckpointing::Mode::kFull)
+    savers.emplace_back("activation_checkpointing: full");
   using recipe::Precision;
   if (recipe.precision == Precision::kFp32 || recipe.precision == Precision::kTf32)
     savers.emplace_back("a precision of 16 bits");

@@ -117,16 +117,18 @@ TEST_CASE("memory: what needs less is said of what can still need less alone", "
   shop.gputrain.set("GPUTRAIN_FAULT=oom@step=2,phase=optimizer");
   CHECK_THAT(shop.gputrain({"run", "recipe.yaml"}).err,
              ContainsSubstring(". Less is needed with a smaller micro_batch_size (now 2) with more "
-                               "gradient_accumulation_steps (now 1); or a precision of 16 bits\n"));
-  CHECK_THAT(
-      shop.gputrain({"run", "recipe.yaml", "--restart", "micro_batch_size=1", "precision=bf16-true"}).err,
-      ContainsSubstring(". Less is needed with a smaller model or smaller samples\n"));
-  CHECK_THAT(
-      shop.gputrain({"run", "recipe.yaml", "--restart", "micro_batch_size=1", "precision=bf16-mixed",
-                     "optimizer.name=adamw", "ema.decay=0.9"})
-          .err,
-      ContainsSubstring(". Less is needed with precision: bf16-true; an optimizer with less state (now "
-                        "adamw); or ema.decay: 0\n"));
+                               "gradient_accumulation_steps (now 1); activation_checkpointing: full; or a "
+                               "precision of 16 bits\n"));
+  CHECK_THAT(shop.gputrain({"run", "recipe.yaml", "--restart", "micro_batch_size=1", "precision=bf16-true",
+                            "activation_checkpointing=full"})
+                 .err,
+             ContainsSubstring(". Less is needed with a smaller model or smaller samples\n"));
+  CHECK_THAT(shop.gputrain({"run", "recipe.yaml", "--restart", "micro_batch_size=1", "precision=bf16-mixed",
+                            "optimizer.name=adamw", "ema.decay=0.9"})
+                 .err,
+             ContainsSubstring(". Less is needed with activation_checkpointing: full; precision: bf16-true; "
+                               "an optimizer with less state (now "
+                               "adamw); or ema.decay: 0\n"));
 }
 
 namespace {
