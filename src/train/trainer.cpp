@@ -10,6 +10,7 @@
 #include "device/stream.h"
 #include "nn/module.h"
 #include "train/evaluate.h"
+#include "train/leak_watch.h"
 #include "train/nonfinite_search.h"
 #include "train/stopwatch.h"
 #include "train/throughput.h"
@@ -97,6 +98,7 @@ class Trainer {
   device::MemoryReading read_memory(bool with_driver);
   void empty_cache(recipe::EmptyCache occasion);
   void keep_limit(const device::MemoryReading& reading);
+  void tell(const std::optional<std::string>& notice);
   std::int64_t within_limit(std::int64_t free);
 
   const TrainOptions& options_;
@@ -110,6 +112,7 @@ class Trainer {
   device::AsyncScalars scalars_;
   device::StepClock clock_;
   device::MemoryMeter meter_;
+  LeakWatch leaks_;
   const std::optional<std::int64_t> total_steps_;
   const std::optional<std::int64_t> validation_interval_;  // in windows or steps; absent: by time
 
@@ -325,6 +328,9 @@ void Trainer::dispatch(StepRecord record, const data::Window& window, device::Pe
   }
   if (windows_ <= options_.warmup_steps) pace_.restart();
   record.memory = read_memory(is_log_step(possible_steps() + 1));
+  if (values.valid() && !record.warmup && record.memory.allocated) {
+    tell(leaks_.after_window(record.samples, *record.memory.allocated));
+  }
   record.eta_seconds = eta_seconds();
   pending_.push_back({std::move(record), window, std::move(values), std::move(begin), window_begin_});
 }
@@ -567,6 +573,7 @@ void Trainer::validate() {
   Stopwatch timer;
   sleep_if_asked({.step = windows_, .phase = "validation"});
   empty_cache(recipe::EmptyCache::kBeforeValidation);
+  const std::optional<std::int64_t> held = meter_.read(/*with_driver=*/false).allocated;
   std::optional<EvalRecord> found = evaluate_or_explain();
   window_begin_ = clock_.record();
   if (!found) return;
@@ -588,7 +595,9 @@ void Trainer::validate() {
   if (early_stopping_) early_stopping_->take(record);
   summary_.last_eval = record;
   summary_.validation_seconds += record.seconds;
-  read_memory(/*with_driver=*/true);  // its peak belongs to the run, and not to the next step line
+  // Its peak belongs to the run, and not to the next step line.
+  const device::MemoryReading after = read_memory(/*with_driver=*/true);
+  if (held && after.allocated) tell(leaks_.after_validation(*held, *after.allocated));
   sink_.eval(record);
   since_validation_.restart();
 }
@@ -625,7 +634,11 @@ void Trainer::empty_cache(recipe::EmptyCache occasion) {
 void Trainer::keep_limit(const device::MemoryReading& reading) {
   if (parts_.memory_limit == nullptr) return;
   if (windows_ > options_.warmup_steps && !graphs_are_open()) parts_.memory_limit->settle();
-  if (const auto notice = parts_.memory_limit->check(reading)) sink_.notice(*notice);
+  tell(parts_.memory_limit->check(reading));
+}
+
+void Trainer::tell(const std::optional<std::string>& notice) {
+  if (notice) sink_.notice(*notice);
 }
 
 // Of `free` bytes of the device, those that this process may take.
