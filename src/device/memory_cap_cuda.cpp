@@ -60,6 +60,7 @@ void cap_reserved_memory(c10::Device gpu, std::function<std::int64_t()> cap) {
       cap ? std::make_unique<Cap>(Cap{gpu.index(), all_memory(gpu.index()), std::move(cap)}) : nullptr;
   if (!made) allocator::setMemoryFraction(1, gpu.index());
   delete in_force.exchange(made.release());
+  AskForCap().Execute();  // once at least, for an allocator that does not call it (cudaMallocAsync)
 }
 
 }  // namespace gputrain::device
