@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -77,6 +78,17 @@ std::string format_bytes(std::int64_t bytes) {
     ++unit;
   }
   return concat(printed(unit == 0 ? "%.0f" : "%.1f", value), ' ', kNames[unit]);
+}
+
+std::string exact_bytes(std::int64_t bytes) {
+  for (const char* name : {"TiB", "GiB", "MiB", "KiB"}) {
+    const auto unit =
+        std::find_if(kByteUnits.begin(), kByteUnits.end(), [&](const Unit& one) { return one.name == name; });
+    const double count = static_cast<double>(bytes) / unit->factor;
+    constexpr double kParts = 16;  // a few decimals alone: 11.5, 0.0625
+    if (count >= 1 && count * kParts == std::floor(count * kParts)) return concat(shortest(count), name);
+  }
+  return concat(bytes, "B");
 }
 
 std::string format_duration(double seconds) {

@@ -22,6 +22,7 @@ Parsed<std::int64_t> parse_bytes(std::string_view text);
 Parsed<double> parse_duration(std::string_view text);
 
 std::string format_bytes(std::int64_t bytes);  // "512 B", "9.8 GiB"
+std::string exact_bytes(std::int64_t bytes);   // what parse_bytes reads as the same: "11.5GiB", "1000000001B"
 std::string format_duration(double seconds);   // "0.4s", "42s", "13m", "1h 02m", "2d 03h"
 std::string format_count(std::int64_t count);  // "1,234,567"
 

@@ -6,11 +6,14 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <limits>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 namespace gputrain::device {
 namespace {
@@ -57,6 +60,8 @@ class CountingAllocator final : public c10::Allocator {
   explicit CountingAllocator(c10::Allocator* inner) : inner_(inner) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
+    const auto wanted = static_cast<std::int64_t>(bytes);
+    if (now_.load() + wanted > unasked_.load()) ask_for(wanted);
     c10::DataPtr block = inner_->allocate(bytes);
     if (block.get() == nullptr) return block;
     sizes_.insert(block.get(), bytes);
@@ -77,9 +82,32 @@ class CountingAllocator final : public c10::Allocator {
   CpuCounts counts() const { return {now_.load(), peak_.load()}; }
   void reset_peak() { peak_.store(now_.load()); }
 
+  void set_cap(std::function<std::int64_t()> cap) {
+    const std::lock_guard<std::mutex> lock(cap_mutex_);
+    cap_ = std::move(cap);
+    unasked_.store(cap_ ? 0 : kNoCap);
+  }
+
   static void free(void* block);
 
  private:
+  static constexpr std::int64_t kNoCap = std::numeric_limits<std::int64_t>::max();
+
+  // Asking takes microseconds: not for each of many small blocks.
+  static constexpr std::int64_t kAskEvery = 4 << 20;
+
+  void ask_for(std::int64_t bytes) {
+    const std::lock_guard<std::mutex> lock(cap_mutex_);
+    if (!cap_) return;
+    const std::int64_t now = now_.load();
+    const std::int64_t cap = cap_();
+    // In the words of LibTorch's allocators, so that it is told as their errors are.
+    TORCH_CHECK(now + bytes <= cap, "DefaultCPUAllocator: can't allocate memory: you tried to allocate ",
+                bytes, " bytes. memory.limit leaves ", cap, " bytes to tensors. Of the allocated memory ",
+                now, " bytes are held by tensors.");
+    unasked_.store(std::min(cap, now + bytes + kAskEvery));
+  }
+
   void add(std::int64_t bytes) {
     const std::int64_t now = now_.fetch_add(bytes) + bytes;
     std::int64_t peak = peak_.load();
@@ -91,6 +119,9 @@ class CountingAllocator final : public c10::Allocator {
   SizeTable sizes_;
   std::atomic<std::int64_t> now_{0};
   std::atomic<std::int64_t> peak_{0};
+  std::mutex cap_mutex_;
+  std::function<std::int64_t()> cap_;          // empty: there is none
+  std::atomic<std::int64_t> unasked_{kNoCap};  // up to here nobody needs to be asked
 };
 
 // Never destroyed: tensors with static lifetime are freed after everything else.
@@ -118,6 +149,10 @@ void install_counting_allocator() {
 CpuCounts cpu_counts() {
   const CountingAllocator* allocator = installed.load();
   return allocator == nullptr ? CpuCounts{} : allocator->counts();
+}
+
+void cap_cpu_memory(std::function<std::int64_t()> cap) {
+  if (CountingAllocator* allocator = installed.load()) allocator->set_cap(std::move(cap));
 }
 
 void reset_cpu_peak() {

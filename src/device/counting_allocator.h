@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 // The CPU allocator that keeps count. It wraps the one LibTorch had, and hands out that one's blocks
 // unchanged.
@@ -14,5 +15,10 @@ struct CpuCounts {
 
 CpuCounts cpu_counts();
 void reset_cpu_peak();
+
+// From now on, before more is handed out than ever since, `cap` is asked how much may be; what would be more
+// fails as it does where the machine has no memory left. `cap` is called by one thread at a time, and makes
+// no tensor. An empty function ends this; no tensor is made meanwhile.
+void cap_cpu_memory(std::function<std::int64_t()> cap);
 
 }  // namespace gputrain::device

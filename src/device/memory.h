@@ -66,7 +66,9 @@ bool is_out_of_memory(const std::exception& error);
 std::string plain_text(const std::exception& error);
 
 // What was asked for, free, allocated and reserved, as far as the error tells and the device can be asked
-// now; one or two sentences for people, no stack trace.
-std::string describe_out_of_memory(const std::exception& error, at::Device device);
+// now; one or two sentences for people, no stack trace. `limit`: of this process on the device
+// (memory.limit).
+std::string describe_out_of_memory(const std::exception& error, at::Device device,
+                                   std::optional<std::int64_t> limit = std::nullopt);
 
 }  // namespace gputrain::device

@@ -53,6 +53,9 @@ class Binder : public Visitor {
   void duration(const char* name, std::optional<double>& seconds, const char*) override {
     or_null(name, seconds, read_duration);
   }
+  void bytes(const char* name, std::optional<std::int64_t>& value, const char*) override {
+    or_null(name, value, read_bytes);
+  }
   void count(const char* name, std::optional<std::int64_t>& value, Range range, const char*,
              const char*) override {
     or_null(name, value, [&](const Node& node) { return read_integer(node, name, range); });

@@ -1,6 +1,7 @@
 #include "recipe/keys.h"
 
 #include "base/text.h"
+#include "base/units.h"
 #include "recipe/paths.h"
 #include "recipe/scalars.h"
 #include "recipe/write.h"
@@ -98,6 +99,9 @@ class KeyLister : public Visitor {
   void duration(const char* name, std::optional<double>& seconds, const char* meaning) override {
     add(name, Key::Type::kDuration, seconds ? shortest(*seconds) + "s" : kNull, meaning).takes_null = true;
   }
+  void bytes(const char* name, std::optional<std::int64_t>& value, const char* meaning) override {
+    add(name, Key::Type::kBytes, value ? exact_bytes(*value) : kNull, meaning).takes_null = true;
+  }
   void count(const char* name, std::optional<std::int64_t>& value, Range range, const char* unit,
              const char* meaning) override {
     add_number(name, Key::Type::kInteger, value ? integer_text(*value) : kNull, range, unit, meaning)
@@ -191,6 +195,8 @@ std::string plain_type_text(const Key& key) {
       return "text or list of texts";
     case Key::Type::kDuration:
       return "duration, as in 90s, 30min or 2h";
+    case Key::Type::kBytes:
+      return "bytes, as in 500MB or 11.5GiB";
     case Key::Type::kInterval:
       return "steps (100), epochs (1ep) or time (30min)";
     case Key::Type::kSection:

@@ -24,6 +24,7 @@ struct Key {
     kIntegers,
     kTexts,  // one or a list
     kDuration,
+    kBytes,
     kInterval,
     kSection,
     kComponent,

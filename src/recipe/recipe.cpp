@@ -65,12 +65,6 @@ void describe(Visitor& v, Logging& o) {
             "first steps that throughput leaves out");
 }
 
-void describe(Visitor& v, Memory& o) {
-  v.boolean("ledger", o.ledger,
-            "measure once, after the first steps, what memory is used for, and which layer keeps what for "
-            "backward");
-}
-
 void describe(Visitor& v, Cuda& o) {
   v.boolean("channels_last", o.channels_last, "keep images and convolution weights in NHWC; auto: yes");
   v.boolean("cudnn_benchmark", o.cudnn_benchmark,
@@ -79,6 +73,24 @@ void describe(Visitor& v, Cuda& o) {
       "graphs", o.graphs,
       "replay forward and backward passes as CUDA graphs, for which the host takes next to no time; auto: "
       "where the GPU would wait for the host otherwise");
+  v.one_of("allocator", o.allocator, {"auto", "expandable", "default"},
+           "how LibTorch takes memory from the driver: in segments that grow (expandable), which waste less "
+           "where sizes vary, or as LibTorch does by itself; auto: default");
+  v.one_of("empty_cache", o.empty_cache, {"never", "on_oom", "before_validation", "every_step"},
+           "when memory that LibTorch keeps for later is given back to the driver: each word includes those "
+           "before it; every_step makes each step wait for the GPU");
+}
+
+void describe(Visitor& v, Memory& o) {
+  v.bytes("limit", o.limit,
+          "what this process may hold on its device as the driver sees it, with CUDA's own; on the CPU, "
+          "resident memory; ~: all there is");
+  v.boolean("ledger", o.ledger,
+            "measure once, after the first steps, what memory is used for, and which layer keeps what for "
+            "backward");
+  v.boolean("snapshot", o.snapshot,
+            "record what the GPU's memory is used for, and write memory/snapshot.pickle for "
+            "pytorch.org/memory_viz; slows each allocation down");
 }
 
 void describe(Visitor& v, Cpu& o) {

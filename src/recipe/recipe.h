@@ -14,6 +14,12 @@ enum class Precision { kAuto, kFp32, kTf32, kFp16Mixed, kBf16Mixed, kFp16True, k
 
 enum class OnNonFinite { kSkip, kStop };
 
+// kAuto: kDefault, LibTorch's own.
+enum class CudaAllocator { kAuto, kExpandable, kDefault };
+
+// When memory that LibTorch keeps for later goes back to the driver. Each includes those before it.
+enum class EmptyCache { kNever, kOnOom, kBeforeValidation, kEveryStep };
+
 struct LossScale {
   std::optional<double> fixed;
   double init = 65536;
@@ -62,14 +68,18 @@ struct Logging {
   std::int64_t warmup_steps = 3;
 };
 
-struct Memory {
-  bool ledger = false;
-};
-
 struct Cuda {
   std::optional<bool> channels_last;
   std::optional<bool> cudnn_benchmark;
   std::optional<bool> graphs;
+  CudaAllocator allocator = CudaAllocator::kAuto;
+  EmptyCache empty_cache = EmptyCache::kOnOom;
+};
+
+struct Memory {
+  std::optional<std::int64_t> limit;  // of the process on the device; absent: none
+  bool ledger = false;
+  bool snapshot = false;
 };
 
 struct Cpu {

@@ -25,8 +25,8 @@ has in a recipe and where that comes from; `gputrain check RECIPE --print` print
 - **Keys** are words in small letters with underscores; dashes are accepted. A key that does not exist is an error.
 - **Numbers** are decimal: `0.1`, `1e-4`, `.5`. Integers have digits alone. `auto` leaves a value to the program, and
   `~` (null) means that there is none.
-- **Units** stand in values: durations are `250ms`, `90s`, `30min`, `2h` or `1d`. How often something happens is a
-  number of steps (`100`), epochs (`1ep`) or time (`30min`).
+- **Units** stand in values: durations are `250ms`, `90s`, `30min`, `2h` or `1d`, bytes `500MB` (in 1000s) or `11.5GiB`
+  (in 1024s). How often something happens is a number of steps (`100`), epochs (`1ep`) or time (`30min`).
 - **Files and folders** are relative to the recipe that names them, on the command line and for `output_dir` to the
   working directory. `~/` is the home folder.
 - **Other recipes**: `base: other.yaml`, or a list of files, puts this recipe over others: maps merge, lists and values

@@ -151,6 +151,12 @@ Parsed<double> read_duration(const Node& node) {
   return seconds;
 }
 
+Parsed<std::int64_t> read_bytes(const Node& node) {
+  Parsed<std::int64_t> bytes = parse_bytes(node.scalar);
+  if (bytes.value && *bytes.value <= 0) return {{}, "expected more than 0 bytes"};
+  return bytes;
+}
+
 Parsed<Interval> read_interval(const Node& node) {
   constexpr double kMost = 1e12;
   const Parsed<Interval> refused{{}, "expected steps (100), epochs (1ep) or time (30min), above 0"};

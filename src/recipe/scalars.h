@@ -23,6 +23,7 @@ Parsed<std::int64_t> read_integer(const Node& node, const std::string& name, Ran
 Parsed<bool> read_boolean(const Node& node);
 Parsed<std::string> read_text_value(const Node& node);
 Parsed<double> read_duration(const Node& node);
+Parsed<std::int64_t> read_bytes(const Node& node);
 Parsed<Interval> read_interval(const Node& node);
 
 // auto, cpu, cuda or cuda:N.

@@ -119,6 +119,8 @@ std::vector<Json> alternatives(const Key& key) {
       return {list_of(map_of_items(key.item_keys))};
     case Key::Type::kDuration:
       return {reference_to("duration")};
+    case Key::Type::kBytes:
+      return {reference_to("bytes")};
     case Key::Type::kInterval:
       return {integer_in({1, 1e12}), reference_to("epochs"), reference_to("duration")};
     case Key::Type::kSection:
@@ -282,6 +284,10 @@ Json definitions() {
            {{"description", "90s, 30min, 2h or 1d"},
             {"type", "string"},
             {"pattern", concat(above_0, R"([0-9]+(\.[0-9]*)?)", exponent, " ?(ms|s|min|h|d)$")}}},
+          {"bytes",
+           {{"description", "500MB or 11.5GiB"},
+            {"type", "string"},
+            {"pattern", concat(above_0, R"([0-9]+(\.[0-9]*)?)", exponent, " ?(B|[kMGT]B|[KMGT]iB)$")}}},
           {"epochs",
            {{"description", "1ep or 0.5ep"},
             {"type", "string"},

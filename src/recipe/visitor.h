@@ -97,6 +97,8 @@ class Visitor {
   virtual void texts(const char* name, std::vector<std::string>& value, const char* meaning) = 0;
   // Seconds, written with a unit (`90s`, `30min`, `2h`). Null is std::nullopt: no limit.
   virtual void duration(const char* name, std::optional<double>& seconds, const char* meaning) = 0;
+  // Bytes, written with a unit (`500MB`, `11.5GiB`). Null is std::nullopt: no limit.
+  virtual void bytes(const char* name, std::optional<std::int64_t>& value, const char* meaning) = 0;
   // Null is std::nullopt: not given.
   virtual void count(const char* name, std::optional<std::int64_t>& value, Range range, const char* unit,
                      const char* meaning) = 0;

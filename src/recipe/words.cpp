@@ -251,6 +251,13 @@ Converted whole_epochs(const Row& row, const Node& key, const Node& value) {
   return number ? becomes(row, key, value, *number + "ep") : refused("expected whole epochs (2)");
 }
 
+// Axolotl's whole numbers are GiB.
+Converted gibibytes(const Row& row, const Node& key, const Node& value) {
+  if (value.kind != Kind::kScalar) return refused("expected GiB (20) or bytes with a unit (20GiB)");
+  const std::optional<std::string> number = whole_number(value);
+  return becomes(row, key, value, number ? *number + "GiB" : value.scalar);
+}
+
 // 1.0 of Lightning's val_check_interval, where 1 is a batch.
 bool is_whole_epoch(const Node& value) {
   return is_plain(value) && !is_digits(value.scalar) && read_number(value, "", Range{1, 1}).value;
@@ -591,6 +598,8 @@ const std::vector<Row>& rows() {
       {"timm", "experiment", "name"},
       {"Lightning", "trainer.deterministic", "deterministic", synonym, booleans()},
       {"Lightning", "trainer.benchmark", "cuda.cudnn_benchmark", synonym, booleans()},
+      {"Axolotl", "gpu_memory_limit", "memory.limit", gibibytes},
+      {"Hugging Face", "torch_empty_cache_steps", "cuda.empty_cache", synonym, {{"1", "every_step"}}},
   };
   return all;
 }

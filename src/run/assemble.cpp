@@ -3,8 +3,10 @@
 #include "base/text.h"
 #include "data/faulty_split.h"
 #include "data/order.h"
+#include "device/allocator_settings.h"
 #include "device/device.h"
 #include "device/memory.h"
+#include "device/memory_history.h"
 #include "nn/guards.h"
 #include "nn/module.h"
 #include "nn/recompute.h"
@@ -103,6 +105,27 @@ train::Graphs graphs(const recipe::Recipe& recipe) {
   return *recipe.cuda.graphs ? train::Graphs::kOn : train::Graphs::kOff;
 }
 
+// "precision: bf16-true": what would need less memory, of what can still need less.
+std::vector<std::string> memory_savers(const recipe::Recipe& recipe) {
+  std::vector<std::string> savers;
+  if (*recipe.micro_batch_size > 1) {
+    savers.push_back(concat("a smaller micro_batch_size (now ", *recipe.micro_batch_size,
+                            ") with more gradient_accumulation_steps (now ",
+                            *recipe.gradient_accumulation_steps, ")"));
+  }
+  if (recipe.activation_checkpointing.mode != recipe::ActivationCheckpointing::Mode::kFull)
+    savers.emplace_back("activation_checkpointing: full");
+  using recipe::Precision;
+  if (recipe.precision == Precision::kFp32 || recipe.precision == Precision::kTf32)
+    savers.emplace_back("a precision of 16 bits");
+  if (recipe.precision == Precision::kFp16Mixed) savers.emplace_back("precision: fp16-true");
+  if (recipe.precision == Precision::kBf16Mixed) savers.emplace_back("precision: bf16-true");
+  if (recipe.optimizer.name != "sgd")
+    savers.push_back(concat("an optimizer with less state (now ", recipe.optimizer.name, ")"));
+  if (recipe.ema.decay > 0) savers.emplace_back("ema.decay: 0");
+  return savers;
+}
+
 train::TrainOptions train_options(const recipe::Recipe& recipe) {
   train::TrainOptions options;
   options.device = at::Device(recipe.device);
@@ -123,6 +146,8 @@ train::TrainOptions train_options(const recipe::Recipe& recipe) {
   options.warmup_steps = recipe.logging.warmup_steps;
   options.graphs = graphs(recipe);
   options.memory_ledger = recipe.memory.ledger;
+  options.empty_cache = recipe.cuda.empty_cache;
+  options.memory_savers = memory_savers(recipe);
   return options;
 }
 
@@ -239,6 +264,12 @@ void report_inactive(Plan& plan, at::Device device) {
   if (device.is_cpu() && plan.recipe.cuda.channels_last) keys.emplace_back("cuda.channels_last");
   if (device.is_cpu() && plan.recipe.cuda.cudnn_benchmark) keys.emplace_back("cuda.cudnn_benchmark");
   if (device.is_cpu() && plan.recipe.cuda.graphs) keys.emplace_back("cuda.graphs");
+  const recipe::Cuda defaults;
+  if (device.is_cpu() && plan.recipe.cuda.allocator != defaults.allocator)
+    keys.emplace_back("cuda.allocator");
+  if (device.is_cpu() && plan.recipe.cuda.empty_cache != defaults.empty_cache)
+    keys.emplace_back("cuda.empty_cache");
+  if (device.is_cpu() && plan.recipe.memory.snapshot) keys.emplace_back("memory.snapshot");
   if (!keys.empty()) plan.notices.push_back("inactive on the CPU: " + join(keys, ", "));
   if (!is_float16(plan.recipe.precision) && plan.recipe.loss_scale != recipe::LossScale())
     plan.notices.emplace_back("inactive: loss_scale (it belongs to fp16-mixed and fp16-true)");
@@ -251,6 +282,15 @@ void report_inactive(Plan& plan, at::Device device) {
 
 bool is_bfloat16(recipe::Precision precision) {
   return precision == recipe::Precision::kBf16Mixed || precision == recipe::Precision::kBf16True;
+}
+
+void check_memory_limit(Plan& plan, at::Device device) {
+  if (!plan.recipe.memory.limit) return;
+  try {
+    device::check_memory_limit(device, *plan.recipe.memory.limit);
+  } catch (const SettingError& error) {
+    plan.problems.push_back(located(error, plan.root));
+  }
 }
 
 // What `auto` means on this device; a precision that the device cannot compute in is a problem.
@@ -319,7 +359,8 @@ train::RunInfo run_info(const recipe::Recipe& recipe, const Assembly& made) {
   }
   info.train_samples = made.data.train->size();
   info.validation_samples = made.data.validation ? made.data.validation->size() : 0;
-  info.memory_limit_bytes = device::total_memory(made.options.device);
+  info.memory_limit_bytes =
+      recipe.memory.limit ? recipe.memory.limit : device::total_memory(made.options.device);
   return info;
 }
 
@@ -330,7 +371,7 @@ Assembly::Assembly(Assembly&&) noexcept = default;
 Assembly::~Assembly() = default;
 
 train::TrainParts Assembly::parts() {
-  return {*model, flat_buffers, data, *objective, *optimizer, schedule, ema.get()};
+  return {*model, flat_buffers, data, *objective, *optimizer, schedule, ema.get(), memory_limit.get()};
 }
 
 void resolve(Plan& plan, Purpose purpose) {
@@ -359,6 +400,7 @@ void resolve(Plan& plan, Purpose purpose) {
     recipe.device = device.str();
     resolve_precision(plan, device);
     report_inactive(plan, device);
+    check_memory_limit(plan, device);
   }
   if (!recipe.validation.micro_batch_size) recipe.validation.micro_batch_size = recipe.micro_batch_size;
   if (!recipe.cuda.channels_last) recipe.cuda.channels_last = true;
@@ -392,11 +434,17 @@ Assembly assemble(const Plan& plan, const std::vector<std::function<void(const A
   made.notices = plan.readings;
   append(made.notices, plan.notices);
   append(made.notices, device::set_deterministic(recipe.deterministic));
+  if (device.is_cuda() && recipe.cuda.allocator == recipe::CudaAllocator::kExpandable)
+    append(made.notices, device::use_expandable_segments());
   device::set_current(device);
   append(made.notices, device::configure(device, recipe.precision == recipe::Precision::kTf32,
                                          recipe.cuda.cudnn_benchmark.value_or(false), recipe.cpu.threads));
 
   Attempts attempt(plan);
+  if (device.is_cuda() && recipe.memory.snapshot) device::record_memory_history();
+  if (recipe.memory.limit) {
+    attempt([&] { made.memory_limit = std::make_unique<device::MemoryLimit>(device, *recipe.memory.limit); });
+  }
   build_parts(plan, made, attempt);
   for (const auto& look : also) attempt([&] { look(made); });
   attempt.refuse_problems();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "device/memory_limit.h"
 #include "run/plan.h"
 #include "train/trainer.h"
 
@@ -17,6 +18,7 @@ struct Assembly {
   Assembly(Assembly&&) noexcept;
   ~Assembly();  // where models::Model is complete
 
+  std::unique_ptr<device::MemoryLimit> memory_limit;  // null: none; outlives what is made below it
   train::TrainOptions options;
   data::DataSet data;
   models::Model model;
@@ -41,7 +43,8 @@ void resolve(Plan& plan, Purpose purpose);
 // anything is written. Throws SettingError for such an operator. The model is as before.
 void check_deterministic(const Assembly& made);
 
-// Opens the data, builds the model and what trains it, on the device of a resolved plan. Writes nothing.
+// Opens the data, builds the model and what trains it, on the device of a resolved plan, below its limit of
+// memory. Writes nothing.
 // Each of `also` looks at more of what was made. Throws Error with the plan's problems, those of all parts
 // and what these throw: kUsage where a setting is wrong, else the code of the first of them.
 Assembly assemble(const Plan& plan, const std::vector<std::function<void(const Assembly&)>>& also = {});

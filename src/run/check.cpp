@@ -104,6 +104,7 @@ void check(const Request& request) {
   resolve(plan, Purpose::kLook);
   const Plan as_written = plan;
   // A GPU may be busy with another run, and nothing here needs one.
+  if (plan.recipe.device != "cpu") plan.recipe.memory.limit.reset();
   plan.recipe.device = "cpu";
   const std::filesystem::path path = plan.recipe.output_dir;
   std::optional<RunDir> folder;

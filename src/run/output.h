@@ -14,6 +14,7 @@ namespace gputrain::run {
 inline constexpr const char* kWeightsFile = "model.safetensors";
 inline constexpr const char* kAveragesFile = "model-ema.safetensors";  // same names, shapes and types
 inline constexpr const char* kLedgerFile = "memory/ledger.json";
+inline constexpr const char* kSnapshotFile = "memory/snapshot.pickle";
 
 // What a run's weights take on disk, its averages (with ema.decay) included.
 std::int64_t disk_bytes(const nn::Module& model, const recipe::Ema& ema);

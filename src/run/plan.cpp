@@ -64,6 +64,9 @@ std::string Plan::identity() const {
   part.logging = {};
   part.memory.ledger = false;
   part.cpu = {};
+  part.memory = {};
+  part.cuda.allocator = {};
+  part.cuda.empty_cache = {};
   return recipe::write_recipe(part, components());
 }
 

@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "device/environment.h"
 #include "device/memory.h"
+#include "device/memory_history.h"
 #include "nn/module.h"
 #include "report/ledger.h"
 #include "report/log_file.h"
@@ -79,6 +80,35 @@ class LedgerFile : public train::Sink {
   fs::path path_;
 };
 
+bool records_memory(const Plan& plan, const Assembly& made) {
+  return plan.recipe.memory.snapshot && made.options.device.is_cuda();
+}
+
+void save_snapshot(const fs::path& folder) {
+  create_folders((folder / kSnapshotFile).parent_path());
+  write_atomically(folder / kSnapshotFile, device::memory_snapshot());
+}
+
+bool lacks_memory(const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  return known != nullptr ? known->code() == ExitCode::kOutOfMemory : device::is_out_of_memory(error);
+}
+
+// The parts of a run; that they do not fit is told with what is known about memory.
+Assembly assemble_or_explain(const Plan& plan) {
+  try {
+    return assemble(plan);
+  } catch (const std::exception& error) {
+    if (dynamic_cast<const Error*>(&error) != nullptr || !device::is_out_of_memory(error)) throw;
+    throw Error(ExitCode::kOutOfMemory,
+                concat("before training: ",
+                       device::describe_out_of_memory(error, at::Device(plan.recipe.device),
+                                                      plan.recipe.memory.limit),
+                       ". The model, its optimizer state or the data kept on the device (data.pool) are too "
+                       "large"));
+  }
+}
+
 // Knows how far a run has come, also after an exception.
 class StepCounter : public train::Sink {
  public:
@@ -95,8 +125,8 @@ class StepCounter : public train::Sink {
 
 // A run that ends by an error: its reason goes to its files, and what it has learned to the disk, as far as
 // either still takes them. The error itself is reported by the caller.
-void salvage(const Assembly& made, const fs::path& folder, std::int64_t steps, train::Sink& files,
-             const std::exception& reason) {
+void salvage(const Plan& plan, const Assembly& made, const fs::path& folder, std::int64_t steps,
+             train::Sink& files, const std::exception& reason) {
   const auto attempt = [](const auto& action) {
     try {
       action();
@@ -105,6 +135,7 @@ void salvage(const Assembly& made, const fs::path& folder, std::int64_t steps, t
     }
   };
   attempt([&] { files.notice("failed: " + device::plain_text(reason)); });
+  if (records_memory(plan, made) && lacks_memory(reason)) attempt([&] { save_snapshot(folder); });
   std::error_code ignored;
   if (steps == 0 || fs::exists(folder / kWeightsFile, ignored)) return;
   attempt([&] { save_weights(made, folder, steps); });
@@ -139,6 +170,7 @@ train::RunSummary train_into(const fs::path& folder, const Plan& plan, Assembly&
       train::train(made.options, made.parts(), sinks, stop, trace ? &*trace : nullptr);
   const train::Stopwatch saving;
   save_weights(made, folder, summary.steps);
+  if (records_memory(plan, made)) save_snapshot(folder);
   summary.saving_seconds = saving.seconds();
   return summary;
 }
@@ -154,6 +186,7 @@ void conclude(const Plan& plan, const Assembly& made, const fs::path& folder,
   written.erase(std::remove_if(written.begin(), written.end(), is_missing), written.end());
   summary.written = std::move(written);
   summary.written.push_back((folder / kWeightsFile).string());
+  if (records_memory(plan, made)) summary.written.push_back((folder / kSnapshotFile).string());
   if (made.ema) summary.written.push_back((folder / kAveragesFile).string());
   summary.written.push_back((folder / kSummaryFile).string());
   if (plan.recipe.logging.trace) summary.written.push_back((folder / *plan.recipe.logging.trace).string());
@@ -177,7 +210,7 @@ ExitCode run(const Request& request) {
     return ExitCode::kDone;
   }
 
-  Assembly made = assemble(plan);
+  Assembly made = assemble_or_explain(plan);
   check_space(*made.model, plan.recipe.ema, path);
   check_trace(plan.recipe.logging, path);
   if (const fs::path earlier = folder.open(); !earlier.empty()) {
@@ -204,7 +237,7 @@ ExitCode run(const Request& request) {
     conclude(plan, made, path, std::move(written), summary, sinks);
     return exit_code(summary.reason);
   } catch (const std::exception& error) {
-    salvage(made, path, counter.steps(), files, error);
+    salvage(plan, made, path, counter.steps(), files, error);
     throw;
   }
 }

@@ -26,7 +26,8 @@ struct RunInfo {
   std::int64_t frozen_parameters = 0;  // of these
   std::int64_t train_samples = 0;
   std::int64_t validation_samples = 0;
-  std::optional<std::int64_t> memory_limit_bytes;  // of `device`: what the card, or the machine of a CPU, has
+  std::optional<std::int64_t>
+      memory_limit_bytes;  // of `device`: memory.limit, else what the card (CPU: the machine) has
 };
 
 // Why a window was skipped: its loss or gradient was not finite, or it had no target, and nothing was

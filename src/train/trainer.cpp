@@ -11,6 +11,7 @@
 #include "nn/module.h"
 #include "profile/take.h"
 #include "train/evaluate.h"
+#include "train/leak_watch.h"
 #include "train/nonfinite_search.h"
 #include "train/stopwatch.h"
 #include "train/throughput.h"
@@ -76,7 +77,8 @@ class Trainer {
   void finish_ledger();
   void report_missing_ledger();
   std::string what_is_live() const;
-  Error out_of_memory(const char* where, const std::exception& error, const char* remedy) const;
+  Error out_of_memory(const char* where, const std::exception& error,
+                      std::vector<std::string> remedies) const;
   std::int64_t possible_steps() const;
   std::int64_t computed_windows() const;
   const LearningRates& learning_rates();
@@ -108,6 +110,10 @@ class Trainer {
   std::optional<EvalRecord> evaluate_all();
   std::optional<double> eta_seconds() const;
   device::MemoryReading read_memory(bool with_driver);
+  void empty_cache(recipe::EmptyCache occasion);
+  void keep_limit(const device::MemoryReading& reading);
+  void tell(const std::optional<std::string>& notice);
+  std::int64_t within_limit(std::int64_t free);
 
   const TrainOptions& options_;
   const TrainParts& parts_;
@@ -120,6 +126,7 @@ class Trainer {
   device::AsyncScalars scalars_;
   device::StepClock clock_;
   device::MemoryMeter meter_;
+  LeakWatch leaks_;
   const std::optional<std::int64_t> total_steps_;
   const std::optional<std::int64_t> validation_interval_;  // in windows or steps; absent: by time
 
@@ -214,6 +221,7 @@ void Trainer::train_window(const data::Window& window) {
     pass_over(window);
   } else {
     update_with(window);
+    empty_cache(recipe::EmptyCache::kEveryStep);
   }
   // A trace shows the weights after this very window.
   deliver(is_log_step(possible_steps()) || trace_ || graphs_are_open() ? 0 : windows_ahead());
@@ -250,15 +258,20 @@ void Trainer::update_with(const data::Window& window) {
     dispatch(describe_window(window), window, scalars_.copy(values), window_begin_);
   } catch (const std::exception& error) {
     if (!device::is_out_of_memory(error)) throw;
-    throw out_of_memory("step ", error, "micro_batch_size with more gradient_accumulation_steps");
+    throw out_of_memory("step ", error, options_.memory_savers);
   }
 }
 
-Error Trainer::out_of_memory(const char* where, const std::exception& error, const char* remedy) const {
+Error Trainer::out_of_memory(const char* where, const std::exception& error,
+                             std::vector<std::string> remedies) const {
+  if (update_.has_graphs()) remedies.emplace_back("cuda.graphs: false");
+  const auto limit =
+      parts_.memory_limit != nullptr ? std::optional(parts_.memory_limit->bytes()) : std::nullopt;
   return {ExitCode::kOutOfMemory,
-          concat(where, windows_, ": ", device::describe_out_of_memory(error, options_.device),
-                 ". A smaller ", remedy, " needs less memory",
-                 update_.has_graphs() ? ", and so does cuda.graphs: false" : "", what_is_live())};
+          concat(where, windows_, ": ", device::describe_out_of_memory(error, options_.device, limit),
+                 ". Less is needed with ",
+                 remedies.empty() ? "a smaller model or smaller samples" : join(remedies, "; ", "; or "),
+                 what_is_live())};
 }
 
 at::Tensor Trainer::run_window(const data::Window& window) {
@@ -383,6 +396,9 @@ void Trainer::dispatch(StepRecord record, const data::Window& window, device::Pe
   }
   if (windows_ <= options_.warmup_steps) pace_.restart();
   record.memory = read_memory(is_log_step(possible_steps() + 1));
+  if (values.valid() && !record.warmup && record.memory.allocated) {
+    tell(leaks_.after_window(record.samples, *record.memory.allocated));
+  }
   record.eta_seconds = eta_seconds();
   pending_.push_back({std::move(record), window, std::move(values), std::move(begin), window_begin_});
 }
@@ -418,6 +434,7 @@ void Trainer::decide_graphs(const data::Window& window) {
   const std::string problem = capture_passes(parts_.data.train->batch(ids));
   if (problem.empty()) {
     meter_.count_graphs(update_.graph_bytes());
+    keep_limit(meter_.read());
     sink_.notice("cuda.graphs: from here on the passes are replayed as CUDA graphs");
   } else if (options_.graphs == Graphs::kOn) {
     throw Error(ExitCode::kUsage, concat("cuda.graphs is true, but ", problem, "; expected auto or false"));
@@ -434,12 +451,12 @@ std::string Trainer::capture_passes(nn::Batch like) {
   } catch (const std::exception& error) {
     const bool lacks_memory = device::is_out_of_memory(error);
     if (lacks_memory && options_.graphs == Graphs::kOn)
-      throw out_of_memory("capture after step ", error, "micro_batch_size");
+      throw out_of_memory("capture after step ", error, options_.memory_savers);
     return concat("the passes of this model cannot be captured: ", device::plain_text(error));
   }
   // Short batches and validation are computed one by one, beside the memory that the graphs keep.
   const std::optional<std::int64_t> free = device::release_cached_memory(options_.device);
-  if (options_.graphs == Graphs::kOn || !free || *free >= update_.graph_bytes()) return "";
+  if (options_.graphs == Graphs::kOn || !free || within_limit(*free) >= update_.graph_bytes()) return "";
   update_.drop_graphs();
   device::release_cached_memory(options_.device);
   return "the device's memory would not hold passes that are made one by one beside them";
@@ -572,22 +589,31 @@ bool Trainer::validation_is_due() const {
 }
 
 std::optional<EvalRecord> Trainer::evaluate_or_explain() {
-  try {
-    if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "validation"})) throw std::bad_alloc();
-    return evaluate_all();
-  } catch (const std::exception& error) {
-    if (!device::is_out_of_memory(error)) throw;
-    if (!update_.has_graphs()) {
-      throw out_of_memory("validation after step ", error, "validation.micro_batch_size");
+  bool may_release = options_.device.is_cuda() && options_.empty_cache != recipe::EmptyCache::kNever;
+  while (true) {
+    try {
+      if (fault_at(FaultKind::kOutOfMemory, {.step = windows_, .phase = "validation"}))
+        throw std::bad_alloc();
+      return evaluate_all();
+    } catch (const std::exception& error) {
+      if (!device::is_out_of_memory(error)) throw;
+      if (!update_.has_graphs() && !may_release) {
+        throw out_of_memory("validation after step ", error, {"a smaller validation.micro_batch_size"});
+      }
+    }
+    // What failed holds nothing any more.
+    if (update_.has_graphs()) {
+      drop_graphs("validation needs the memory that they keep");
+    } else {
+      device::release_cached_memory(options_.device);
+      may_release = false;
     }
   }
-  drop_graphs("validation needs the memory that they keep");
-  return evaluate_or_explain();
 }
 
 void Trainer::drop_graphs(const char* reason) {
   update_.drop_graphs();
-  device::release_cached_memory(options_.device);
+  empty_cache(recipe::EmptyCache::kOnOom);
   meter_.count_graphs(0);
   sink_.notice(concat("cuda.graphs: off from here on, since ", reason));
 }
@@ -614,6 +640,8 @@ void Trainer::validate() {
   if (!parts_.data.validation || validated_at_ == windows_) return;
   Stopwatch timer;
   sleep_if_asked({.step = windows_, .phase = "validation"});
+  empty_cache(recipe::EmptyCache::kBeforeValidation);
+  const std::optional<std::int64_t> held = meter_.read(/*with_driver=*/false).allocated;
   std::optional<EvalRecord> found = evaluate_or_explain();
   window_begin_ = clock_.record();
   if (!found) return;
@@ -635,7 +663,9 @@ void Trainer::validate() {
   if (early_stopping_) early_stopping_->take(record);
   summary_.last_eval = record;
   summary_.validation_seconds += record.seconds;
-  read_memory(/*with_driver=*/true);  // its peak belongs to the run, and not to the next step line
+  // Its peak belongs to the run, and not to the next step line.
+  const device::MemoryReading after = read_memory(/*with_driver=*/true);
+  if (held && after.allocated) tell(leaks_.after_validation(*held, *after.allocated));
   sink_.eval(record);
   since_validation_.restart();
 }
@@ -657,8 +687,32 @@ std::optional<double> Trainer::eta_seconds() const {
 device::MemoryReading Trainer::read_memory(bool with_driver) {
   const device::MemoryReading reading = meter_.read(with_driver);
   device::extend(summary_.memory, reading);
-  if (with_driver) meter_.reset_peaks();
+  if (with_driver) {
+    meter_.reset_peaks();
+    keep_limit(reading);
+  }
   return reading;
+}
+
+void Trainer::empty_cache(recipe::EmptyCache occasion) {
+  if (options_.empty_cache >= occasion) device::release_cached_memory(options_.device);
+}
+
+// `reading` asked the driver.
+void Trainer::keep_limit(const device::MemoryReading& reading) {
+  if (parts_.memory_limit == nullptr) return;
+  if (windows_ > options_.warmup_steps && !graphs_are_open()) parts_.memory_limit->settle();
+  tell(parts_.memory_limit->check(reading));
+}
+
+void Trainer::tell(const std::optional<std::string>& notice) {
+  if (notice) sink_.notice(*notice);
+}
+
+// Of `free` bytes of the device, those that this process may take.
+std::int64_t Trainer::within_limit(std::int64_t free) {
+  if (parts_.memory_limit == nullptr) return free;
+  return std::min(free, parts_.memory_limit->bytes() - meter_.read().device.value_or(0));
 }
 
 }  // namespace

@@ -2,11 +2,12 @@
 
 #include "base/stop_flag.h"
 #include "data/data_set.h"
+#include "device/memory_limit.h"
 #include "objectives/objective.h"
 #include "optim/ema.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
-#include "recipe/visitor.h"
+#include "recipe/recipe.h"
 #include "train/early_stopping.h"
 #include "train/records.h"
 #include "train/trace.h"
@@ -15,7 +16,10 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace gputrain::train {
 
@@ -40,6 +44,8 @@ struct TrainOptions {
   std::int64_t warmup_steps = 0;
   Graphs graphs = Graphs::kOff;
   bool memory_ledger = false;  // measured once, in a window after the first ones
+  recipe::EmptyCache empty_cache = recipe::EmptyCache::kOnOom;
+  std::vector<std::string> memory_savers;  // what an out-of-memory error may advise: "precision: bf16-true"
 };
 
 // What is trained, and with what. The trainer borrows all of it and knows no kind.
@@ -50,7 +56,8 @@ struct TrainParts {
   const objectives::Objective& objective;
   optim::Optimizer& optimizer;
   const optim::Schedule& schedule;
-  optim::Ema* ema = nullptr;  // null: nothing is averaged
+  optim::Ema* ema = nullptr;                    // null: nothing is averaged
+  device::MemoryLimit* memory_limit = nullptr;  // null: none
 };
 
 // Updates in one epoch, and the smallest limit of steps that the options imply (absent: only time ends the

@@ -72,3 +72,13 @@ TEST_CASE("units: counts are shown in thousands", "[base]") {
   CHECK(format_count(1234567) == "1,234,567");
   CHECK(format_count(-123456) == "-123,456");
 }
+
+TEST_CASE("units: exact bytes are read back as the same number", "[base]") {
+  CHECK(exact_bytes(12348030976) == "11.5GiB");
+  CHECK(exact_bytes(1LL << 40) == "1TiB");
+  CHECK(exact_bytes(1000) == "1000B");
+  CHECK(exact_bytes(12348030977) == "12348030977B");
+  for (const std::int64_t bytes : {1LL, 1024LL, 500000000LL, 12348030977LL, 3LL << 33}) {
+    CHECK(parse_bytes(exact_bytes(bytes)).value == bytes);
+  }
+}

@@ -312,7 +312,7 @@ TEST_CASE("run: out of memory in a validation is told as such", "[cli]") {
   const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
   CHECK(outcome.exit_code == 4);
   CHECK_THAT(outcome.err, ContainsSubstring("gputrain: validation after step 4: out of memory on cpu"));
-  CHECK_THAT(outcome.err, ContainsSubstring("A smaller validation.micro_batch_size needs less memory"));
+  CHECK_THAT(outcome.err, ContainsSubstring("Less is needed with a smaller validation.micro_batch_size"));
 }
 
 TEST_CASE(
@@ -403,7 +403,7 @@ TEST_CASE("run: out of memory ends with 4", "[cli]") {
   const Outcome outcome = shop.gputrain({"run", "recipe.yaml"});
   CHECK(outcome.exit_code == 4);
   CHECK_THAT(outcome.err, ContainsSubstring("gputrain: step 2: out of memory on cpu"));
-  CHECK_THAT(outcome.err, ContainsSubstring(". A smaller micro_batch_size"));
+  CHECK_THAT(outcome.err, ContainsSubstring(". Less is needed with a smaller micro_batch_size"));
 }
 
 TEST_CASE("cli: on a terminal one line of progress is drawn over itself", "[cli]") {

@@ -111,6 +111,8 @@ std::vector<Json> wrong_values(const Key& key) {
       return {"text", 1, map, Json::array({"text"}), Json::array({{{"no_such_key", 1}}})};
     case Key::Type::kDuration:
       return {"90", 90, "-1h", "0s", "2 weeks", map, list};
+    case Key::Type::kBytes:
+      return {"11", 11, "-1GiB", "0B", "2 gigabytes", map, list};
     case Key::Type::kInterval:
       return {"often", 0, 1.5, "0ep", "1 ep", "5", map, list};
     case Key::Type::kSection:

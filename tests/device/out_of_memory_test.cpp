@@ -43,7 +43,7 @@ TEST_CASE("out of memory: a failed GPU tensor is described by asked, free, held 
   gputrain::device::set_current(gpu);
   const std::string text = description_of_failure(gpu);
   CHECK_THAT(text, ContainsSubstring("out of memory on cuda:0: 1048576.00 GiB were asked for, ") &&
-                       ContainsSubstring(" are free; tensors hold ") &&
+                       ContainsSubstring(" are free; tensors held ") &&
                        ContainsSubstring(", the allocator has reserved "));
 }
 

@@ -34,6 +34,7 @@ struct Options {
   std::optional<std::vector<double>> mean = std::vector<double>{0.5};
   std::vector<std::int64_t> layers = {1};
   std::optional<double> time = 1.0;
+  std::optional<std::int64_t> room = 1;
   std::optional<std::int64_t> epochs = 1;
   std::optional<double> norm = 1.0;
   Interval every{1, Interval::Unit::kEpochs};
@@ -57,6 +58,7 @@ void describe(Visitor& v, Options& o) {
   v.numbers("mean", o.mean, Range{0, 1}, "", "");
   v.integers("layers", o.layers, Range{1, 9}, "", "");
   v.duration("time", o.time, "");
+  v.bytes("room", o.room, "");
   v.count("epochs", o.epochs, Range{1, kNoLimit}, "", "");
   v.limit("norm", o.norm, Range{0, kNoLimit, true}, "", "");
   v.interval("every", o.every, "");
@@ -228,6 +230,15 @@ TEST_CASE("bind: mistakes in a list of maps name the item", "[recipe]") {
   CHECK(
       problem_of("groups: [match:a]\n") ==
       "dir/a.yaml:1:10: groups[0] is match:a; expected a map of keys (no space follows the colon; match: a)");
+}
+
+TEST_CASE("bind: bytes are read with their unit", "[recipe]") {
+  CHECK(bound("room: 11.5GiB\n").options.room == 12348030976);
+  CHECK(bound("room: 500MB\n").options.room == 500000000);
+  CHECK(!bound("room: ~\n").options.room);
+  CHECK(problem_of("room: 12\n") ==
+        "dir/a.yaml:1:7: room is 12; expected bytes with a unit, as in 500MB or 11.5GiB, or ~");
+  CHECK(problem_of("room: 0GiB\n") == "dir/a.yaml:1:7: room is 0GiB; expected more than 0 bytes or ~");
 }
 
 TEST_CASE("bind: durations and intervals are read with their unit", "[recipe]") {

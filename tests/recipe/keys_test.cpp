@@ -54,6 +54,7 @@ TEST_CASE("keys: what may be written is told in words", "[recipe]") {
   CHECK(type_text(key("device")) == "cpu, cuda or cuda:N, or auto");
   CHECK(type_text(key("precision")) == "auto, fp32, tf32, fp16-mixed, bf16-mixed, fp16-true or bf16-true");
   CHECK(type_text(key("max_time")) == "duration, as in 90s, 30min or 2h, or ~");
+  CHECK(type_text(key("memory.limit")) == "bytes, as in 500MB or 11.5GiB, or ~");
   CHECK(type_text(key("model")) == "map with a name");
 }
 

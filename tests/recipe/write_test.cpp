@@ -134,11 +134,15 @@ logging:
   trace: ~
   warmup_steps: 3
 memory:
+  limit: ~
   ledger: false
+  snapshot: false
 cuda:
   channels_last: auto
   cudnn_benchmark: auto
   graphs: auto
+  allocator: auto
+  empty_cache: on_oom
 cpu:
   threads: auto
 )");
@@ -154,6 +158,9 @@ TEST_CASE("write: what was written reads back as the same recipe", "[recipe]") {
   recipe.global_batch_size = 8;
   recipe.epochs = 3;
   recipe.max_time = 0.1;
+  recipe.memory = {12348030977, true};
+  recipe.cuda.allocator = CudaAllocator::kExpandable;
+  recipe.cuda.empty_cache = EmptyCache::kNever;
   recipe.max_grad_norm = 1e-7;
   recipe.validation.every = {0.25, Interval::Unit::kEpochs};
   recipe.validation.micro_batch_size = 7;
