@@ -23,7 +23,7 @@ void describe(recipe::Visitor& v, MlpOptions& o) {
 class Mlp : public nn::Module {
  public:
   Mlp(const MlpOptions& options, const ModelContext& context) {
-    auto layers = std::make_unique<nn::Sequential>();
+    auto layers = std::make_unique<nn::Group>();
     std::int64_t width = 1;
     for (const std::int64_t extent : context.sample_shape) width *= extent;
     for (const std::int64_t next : options.hidden) {

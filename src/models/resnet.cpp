@@ -149,7 +149,7 @@ class ResNet : public nn::Module {
 
  private:
   void add_stage(const std::string& name, BlockShape shape, std::int64_t depth, const nn::Init& init) {
-    nn::Sequential& stage = add(name, std::make_unique<nn::Sequential>());
+    nn::Group& stage = add(name, std::make_unique<nn::Group>());
     for (std::int64_t i = 0; i < depth; ++i) {
       nn::Module& block = stage.push(std::make_unique<Block>(shape, init));
       blocks_.add(name + "." + std::to_string(i), [&block](const at::Tensor& x) { return block(x); });

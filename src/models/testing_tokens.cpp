@@ -41,7 +41,7 @@ class TestingTokens : public nn::Module {
   TestingTokens(const TestingTokensOptions& options, const ModelContext& context) {
     const std::int64_t tokens = vocabulary(options, context);
     embedding_ = &add("embedding", std::make_unique<nn::Embedding>(tokens, options.width, context.init));
-    auto layers = std::make_unique<nn::Sequential>();
+    auto layers = std::make_unique<nn::Group>();
     std::int64_t width = options.width;
     for (const std::int64_t next : options.hidden) {
       nn::Module& layer = layers->push(std::make_unique<nn::Linear>(width, next, context.init));

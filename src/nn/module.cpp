@@ -7,6 +7,8 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/MemoryFormat.h>
 
+#include <stdexcept>
+
 namespace gputrain::nn {
 namespace {
 
@@ -78,7 +80,11 @@ at::Tensor Module::run(const at::Tensor& input) {
 }
 
 void Module::recompute(const std::string& name, Recompute how) {
-  region_ = std::make_unique<Region>(name, *this, how);
+  if (is_called()) {
+    region_ = std::make_unique<Region>(name, *this, how);
+    return;
+  }
+  for (auto& [child_name, child] : children_) child->recompute(name + "." + child_name, how);
 }
 
 std::vector<std::pair<std::string, Module*>> Module::named_modules() {
@@ -155,9 +161,13 @@ at::Tensor Module::add_buffer(const std::string& name, at::Tensor value) {
   return value;
 }
 
-Module& Sequential::push(std::unique_ptr<Module> child) {
+Module& Group::push(std::unique_ptr<Module> child) {
   order_.push_back(child.get());
   return add(std::to_string(order_.size() - 1), std::move(child));
+}
+
+at::Tensor Group::forward(const at::Tensor& /*input*/) {
+  throw std::logic_error("a group of modules was called");
 }
 
 at::Tensor Sequential::forward(const at::Tensor& input) {

@@ -49,7 +49,11 @@ class Module {
   // What is inside of this module, with its name, children behind their parents.
   std::vector<std::pair<std::string, Module*>> named_modules();
 
-  // From now on what this module keeps for backward is computed again (nn/recompute.h). `name`: for messages.
+  // False where only what is inside of it is called.
+  virtual bool is_called() const { return true; }
+
+  // From now on what this module keeps for backward is computed again (nn/recompute.h); of one that is not
+  // called, what each of its children keeps. `name`: for messages.
   void recompute(const std::string& name, Recompute how);
 
   // The units that a model repeats; null: it has none.
@@ -108,16 +112,25 @@ class CallWatch {
   CallWatch& operator=(const CallWatch&) = delete;
 };
 
-// Children called one after the other, named 0, 1, 2 ... as torch.nn.Sequential does.
-class Sequential : public Module {
+// Children named 0, 1, 2 ... under the name of the group, which is not called itself.
+class Group : public Module {
  public:
   Module& push(std::unique_ptr<Module> child);
+  bool is_called() const override { return false; }
+
+ protected:
+  at::Tensor forward(const at::Tensor& input) override;  // throws std::logic_error
+
+  std::vector<Module*> order_;
+};
+
+// The same, called one after the other, as torch.nn.Sequential does.
+class Sequential : public Group {
+ public:
+  bool is_called() const override { return true; }
 
  protected:
   at::Tensor forward(const at::Tensor& input) override;
-
- private:
-  std::vector<Module*> order_;
 };
 
 }  // namespace gputrain::nn

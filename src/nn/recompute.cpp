@@ -72,6 +72,12 @@ class Pointing {
   const at::Tensor*& pointer_;
 };
 
+// Whether it is a leaf that is trained, or a view of one, as the transposed weight of a product.
+bool is_weight(const at::Tensor& tensor) {
+  const at::TensorBase& base = tensor.is_view() ? tensor._base() : tensor;
+  return base.is_leaf() && base.requires_grad();
+}
+
 // Whether `view` has all elements of `tensor`, in another shape perhaps.
 bool is_whole_view(const at::Tensor& view, const at::Tensor& tensor) {
   return storage_of(view) == storage_of(tensor) && view.numel() == tensor.numel() &&
@@ -123,6 +129,10 @@ class RegionPass : public std::enable_shared_from_this<RegionPass> {
     std::unique_ptr<Kept> kept;
     bool requires_grad;
   };
+  struct InUse {
+    std::unique_ptr<Kept> what;
+    std::size_t uses;  // by slots, and by calls until the second pass
+  };
   struct Slot {
     std::optional<WeakStorage> storage;  // until the first pass has ended
     std::int64_t version = 0;
@@ -148,6 +158,8 @@ class RegionPass : public std::enable_shared_from_this<RegionPass> {
   class Handle;
   class Scope;
 
+  void give_up(std::size_t kept);
+  void release(std::size_t number);
   void note_inputs(const Region::Tensors& inputs);
   std::unique_ptr<Kept> save(const at::Tensor& tensor);
   std::unique_ptr<Kept> save_new(const at::Tensor& tensor);
@@ -168,7 +180,7 @@ class RegionPass : public std::enable_shared_from_this<RegionPass> {
   std::vector<const Storage*> given_;  // in this pass: inputs, and what layers have remembered
   std::vector<Slot> slots_;
   std::vector<Call> calls_;
-  std::vector<std::unique_ptr<Kept>> kept_;
+  std::vector<InUse> kept_;
   std::size_t needed_ = 0;  // slots that a second pass has to fill, from the first
   std::size_t next_ = 0;    // slot
   std::size_t next_call_ = 0;
@@ -181,6 +193,7 @@ thread_local RegionPass* RegionPass::current = nullptr;
 class RegionPass::Handle final : public Kept {
  public:
   Handle(std::shared_ptr<RegionPass> pass, std::size_t number) : pass_(std::move(pass)), number_(number) {}
+  ~Handle() override { pass_->release(number_); }
   at::Tensor get() override { return pass_->get(number_); }
 
  private:
@@ -204,6 +217,7 @@ class RegionPass::Scope {
 };
 
 Region::Tensors RegionPass::run(const Region::Tensors& inputs) {
+  TORCH_CHECK(!inputs.empty(), "activation_checkpointing: ", region_.name_, " has no input");
   training_ = region_.owner_.training();
   device_ = inputs.front().device();
   autocast_ = autocast_type(device_.type());
@@ -253,8 +267,8 @@ std::unique_ptr<Kept> RegionPass::save(const at::Tensor& tensor) {
   const Storage* storage = storage_of(tensor);
   const bool is_given = std::find(given_.begin(), given_.end(), storage) != given_.end();
   // Weights stay where they are; so does the little that a layer that remembers saves besides its input.
-  const bool stays = call_input_ != nullptr ? !is_whole_view(tensor, *call_input_)
-                                            : tensor.is_leaf() && tensor.requires_grad() && !is_given;
+  const bool stays =
+      call_input_ != nullptr ? !is_whole_view(tensor, *call_input_) : is_weight(tensor) && !is_given;
   if (stays) return is_second_ ? std::make_unique<KeptNothing>() : nullptr;
   if (!is_second_) return save_new(tensor);
   if (call_input_ == nullptr) save_again(tensor);  // remember() has filled the slots of the others
@@ -303,9 +317,7 @@ void RegionPass::finish(const Region::Tensors& inputs, const Region::Tensors& ou
     std::optional<std::size_t> kept;
   };
   std::vector<Found> found;
-  const auto add = [&](const at::Tensor& tensor) {
-    if (tensor.has_storage()) found.push_back({tensor, {}});
-  };
+  const auto add = [&](const at::Tensor& tensor) { found.push_back({tensor, {}}); };
   for (const at::Tensor& input : inputs) add(input);
   for (const at::Tensor& output : outputs) add(output);
   for (const Call& call : calls_) {
@@ -313,9 +325,10 @@ void RegionPass::finish(const Region::Tensors& inputs, const Region::Tensors& ou
   }
   const auto keep = [&](Found& one) {
     if (!one.kept) {
-      kept_.push_back(keep_for_backward(one.tensor));
+      kept_.push_back({keep_for_backward(one.tensor), 0});
       one.kept = kept_.size() - 1;
     }
+    ++kept_[*one.kept].uses;
     return *one.kept;
   };
   for (std::size_t number = 0; number < slots_.size(); ++number) {
@@ -335,7 +348,7 @@ void RegionPass::finish(const Region::Tensors& inputs, const Region::Tensors& ou
     }
   }
   for (Call& call : calls_) {
-    bool is_as_it_was = call.first_slot < needed_;
+    bool is_as_it_was = call.end_slot < needed_;  // else the second pass ends before its result is used
     for (std::size_t i = 0; i < call.memo.size(); ++i) {
       is_as_it_was = is_as_it_was && call.memo[i]._version() == call.versions[i];
     }
@@ -346,15 +359,26 @@ void RegionPass::finish(const Region::Tensors& inputs, const Region::Tensors& ou
     }
     call.memo.clear();
   }
+  if (needed_ == 0) inputs_.clear();
+}
+
+void RegionPass::give_up(std::size_t kept) {
+  if (--kept_[kept].uses == 0) kept_[kept].what.reset();
+}
+
+// Backward has taken what is in the slot.
+void RegionPass::release(std::size_t number) {
+  slots_[number].again.reset();
+  if (slots_[number].kept) give_up(*slots_[number].kept);
 }
 
 at::Tensor RegionPass::get(std::size_t number) {
   Slot& slot = slots_[number];
-  if (slot.kept) return as_view(kept_[*slot.kept]->get(), slot.sizes, slot.strides);
+  if (slot.kept) return as_view(kept_[*slot.kept].what->get(), slot.sizes, slot.strides);
   if (!slot.again.defined()) run_again();
   TORCH_CHECK(slot.again._version() == slot.again_version, "activation_checkpointing: ", region_.name_,
               " changes in place what the backward pass needs");
-  return std::exchange(slot.again, {});
+  return slot.again;
 }
 
 void RegionPass::run_again() {
@@ -376,10 +400,15 @@ void RegionPass::run_again() {
     const Scope scope(*this);
     body_(inputs);
   } catch (const Enough&) {
-    return;
+    // as it should be
   }
   TORCH_CHECK(next_ >= needed_, "activation_checkpointing: ", region_.name_,
               " saves fewer tensors when it is computed again: it does not compute the same each time");
+  for (Call& call : calls_) {
+    for (const std::size_t kept : call.kept) give_up(kept);
+    call.kept.clear();
+  }
+  inputs_.clear();
 }
 
 at::Tensor RegionPass::remember(const at::Tensor& input, const std::function<Remembered()>& first,
@@ -393,7 +422,10 @@ at::Tensor RegionPass::remember(const at::Tensor& input, const std::function<Rem
       made = first();
     }
     std::vector<std::int64_t> versions;
-    for (const at::Tensor& tensor : made.memo) versions.push_back(tensor._version());
+    for (at::Tensor& tensor : made.memo) {
+      tensor = tensor.detach();  // its history leads back to this pass
+      versions.push_back(tensor._version());
+    }
     calls_.push_back({first_slot,
                       slots_.size(),
                       input.strides().vec(),
@@ -415,7 +447,7 @@ at::Tensor RegionPass::remember(const at::Tensor& input, const std::function<Rem
   const Pointing calling(call_input_, input);
   if (call.kept.empty()) return first().output;
   std::vector<at::Tensor> memo;
-  for (const std::size_t kept : call.kept) memo.push_back(kept_[kept]->get());
+  for (const std::size_t kept : call.kept) memo.push_back(kept_[kept].what->get());
   at::Tensor output = again(memo);
   if (output.is_leaf()) output = output.detach().set_requires_grad(call.requires_grad);
   given_.push_back(storage_of(output));

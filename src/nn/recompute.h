@@ -35,7 +35,8 @@ class Region {
 
   // body(inputs). It has to compute the same from the same inputs each time. Without gradients nothing is
   // recorded, as ever. Throws Error(kUsage) naming the region when it changes an input in place. The backward
-  // pass throws c10::Error when a second pass differs from the first.
+  // pass throws c10::Error when a second pass saves other tensors than the first: more, fewer, or of other
+  // types or shapes.
   Tensors operator()(const Body& body, const Tensors& inputs);
   at::Tensor operator()(const std::function<at::Tensor(const at::Tensor&)>& body, const at::Tensor& input);
 

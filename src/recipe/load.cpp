@@ -120,7 +120,7 @@ void expand_shorthands(Node& root, const Catalogue& catalogue) {
 // A setting of how activations are checkpointed says that they are.
 void derive_checkpointing(const Node& root, ActivationCheckpointing& checkpointing) {
   if (is_given(root, "activation_checkpointing.mode")) return;
-  if (is_given(root, "activation_checkpointing.every") || is_given(root, "activation_checkpointing.match")) {
+  if (checkpointing.every || !checkpointing.match.empty()) {
     checkpointing.mode = ActivationCheckpointing::Mode::kFull;
   }
 }

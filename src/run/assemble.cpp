@@ -191,8 +191,12 @@ void set_recompute(nn::Module& model, const recipe::ActivationCheckpointing& set
     std::vector<std::string> names;
     for (const auto& [name, module] : model.named_modules()) names.push_back(name);
     optim::check_patterns({"activation_checkpointing.match", "has", "no layer"}, settings.match, names);
+    std::string outer;  // the last one chosen: what lies inside of it is computed again with it
     for (const auto& [name, module] : model.named_modules()) {
-      if (optim::matches_any(settings.match, name)) module->recompute(name, how);
+      const bool lies_inside = !outer.empty() && name.starts_with(outer + ".");
+      if (lies_inside || !optim::matches_any(settings.match, name)) continue;
+      module->recompute(name, how);
+      outer = name;
     }
     return;
   }
@@ -270,6 +274,11 @@ void report_inactive(Plan& plan, at::Device device) {
   if (device.is_cpu() && plan.recipe.cuda.empty_cache != defaults.empty_cache)
     keys.emplace_back("cuda.empty_cache");
   if (device.is_cpu() && plan.recipe.memory.snapshot) keys.emplace_back("memory.snapshot");
+  const recipe::ActivationCheckpointing& checkpointing = plan.recipe.activation_checkpointing;
+  const bool is_kept = checkpointing.mode == recipe::ActivationCheckpointing::Mode::kNone;
+  if (is_kept && (checkpointing.every || !checkpointing.match.empty())) {
+    plan.notices.emplace_back("inactive: activation_checkpointing.every and match (its mode is none)");
+  }
   if (!keys.empty()) plan.notices.push_back("inactive on the CPU: " + join(keys, ", "));
   if (!is_float16(plan.recipe.precision) && plan.recipe.loss_scale != recipe::LossScale())
     plan.notices.emplace_back("inactive: loss_scale (it belongs to fp16-mixed and fp16-true)");

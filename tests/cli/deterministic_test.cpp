@@ -43,7 +43,8 @@ TEST_CASE("deterministic: two runs on the GPU are equal bit for bit", "[cli][gpu
 }
 
 // A residual network with dropout and a frozen layer, trained with what it keeps, and computing it again.
-void check_equal_recomputation(const std::string& device, const std::string& precision, int steps) {
+void check_equal_recomputation(const std::string& device, const std::string& precision, int steps,
+                               const std::vector<std::string>& forms) {
   const Workshop shop;
   shop.write("resnet.yaml",
              "micro_batch_size: 4\ngradient_accumulation_steps: 2\ndeterministic: true\n"
@@ -51,7 +52,7 @@ void check_equal_recomputation(const std::string& device, const std::string& pre
              "data: { name: synthetic, shape: [3, 9, 9], num_classes: 5, samples: 22, pool: 8 }\n"
              "logging: { trace: trace.jsonl }\n");
   std::string expected;
-  for (const std::string how : {"none", "full", "{every: 3}", "selective", "[layer1, layer2.*, fc]"}) {
+  for (const std::string& how : forms) {
     const Outcome outcome =
         shop.gputrain({"run", "resnet.yaml", "--restart", "max_steps=" + std::to_string(steps),
                        "device=" + device, "precision=" + precision, "activation_checkpointing=" + how});
@@ -65,14 +66,16 @@ void check_equal_recomputation(const std::string& device, const std::string& pre
 }
 
 TEST_CASE("recompute: the trace is the same whatever is computed again", "[cli]") {
-  for (const char* precision : {"fp32", "bf16-mixed", "bf16-true"})
-    check_equal_recomputation("cpu", precision, 3);
+  for (const char* precision : {"fp32", "bf16-mixed", "bf16-true"}) {
+    check_equal_recomputation("cpu", precision, 3,
+                              {"none", "full", "{every: 3}", "selective", "[layer1, layer2.*, fc]"});
+  }
 }
 
 TEST_CASE("recompute: on the GPU, over 50 steps with loss scaling and without", "[cli][gpu]") {
   if (!test::has_gpu()) GPUTRAIN_SKIP("no GPU");
-  for (const char* precision : {"fp32", "fp16-mixed", "bf16-true"}) {
-    check_equal_recomputation("cuda", precision, 50);
+  for (const char* precision : {"fp32", "fp16-mixed"}) {
+    check_equal_recomputation("cuda", precision, 50, {"none", "full", "selective"});
   }
 }
 

@@ -19,6 +19,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 
 namespace gputrain::nn {
 namespace {
@@ -187,23 +189,83 @@ TEST_CASE("recompute: less is kept, the less the longer the regions", "[nn]") {
   CHECK(longest < full);
 }
 
-TEST_CASE("recompute: a second pass stops when it has what is needed, and leaves out what is dear", "[nn]") {
-  const Init init = init_on_cpu(1);
+TEST_CASE("recompute: a second pass stops when it has what is needed", "[nn]") {
   Call first([](const at::Tensor& x) { return x.sigmoid().mul(x); });
-  Linear dear(3, 3, init);
-  int dear_calls = 0;
-  Call inner([&](const at::Tensor& x) {
-    ++dear_calls;
-    return dear(x);
-  });
   Call last([](const at::Tensor& x) { return x.sigmoid(); });
-  Call net([&](const at::Tensor& x) { return last(inner(first(x)).square()); });
+  Call net([&](const at::Tensor& x) { return last(first(x).square()); });
   net.recompute("net", Recompute::kFull);
-  const at::Tensor x = at::ones({2, 3}).set_requires_grad(true);
-  net(x).sum().backward();
+  net(at::ones({2, 3}).set_requires_grad(true)).sum().backward();
   CHECK(first.count == 2);
-  CHECK(dear_calls == 2);
   CHECK(last.count == 1);  // what it keeps is its result, the region's output
+}
+
+TEST_CASE("recompute: selective calls what is dear once, and keeps no result that nobody asks for", "[nn]") {
+  class Dear : public Call {
+   public:
+    using Call::Call;
+
+   protected:
+    bool is_dear() const override { return true; }
+  };
+  const auto how = GENERATE(Recompute::kFull, Recompute::kSelective);
+  Dear dear([](const at::Tensor& x) { return x.mul(2); });
+  Dear last([](const at::Tensor& x) { return x.mul(3); });
+  Call net([&](const at::Tensor& x) { return last(dear(x.exp()).sin().cos()).sum(); });
+  net.recompute("net", how);
+  std::size_t kept = 0;
+  at::Tensor y;
+  {
+    const KeptWatch watch([&](const Module* /*layer*/, const at::Tensor& /*tensor*/) { ++kept; });
+    y = net(at::ones({5}).set_requires_grad(true));
+  }
+  CHECK(kept == (how == Recompute::kFull ? 1 : 2));  // the input, and what sin needs
+  y.backward();
+  CHECK(dear.count == (how == Recompute::kFull ? 2 : 1));
+  CHECK(last.count == 1);
+}
+
+TEST_CASE("recompute: an inner region that uses its input twice is computed again once", "[nn]") {
+  Call inner([](const at::Tensor& x) { return x.exp().mul(x.sin()).square(); });
+  Call outer([&](const at::Tensor& x) { return inner(x.cos()).exp().square(); });
+  inner.recompute("inner", Recompute::kFull);
+  outer.recompute("outer", Recompute::kFull);
+  const at::Tensor x = at::ones({3}).set_requires_grad(true);
+  outer(x).sum().backward();
+  CHECK(outer.count == 2);
+  CHECK(inner.count == 3);  // once more for the outer one, and once for what it does not keep itself
+}
+
+TEST_CASE("recompute: an exception inside of a region leaves nothing behind", "[nn]") {
+  Linear layer(64, 64, init_on_cpu(1));
+  std::optional<c10::weak_intrusive_ptr<c10::StorageImpl>> hidden;
+  Call net([&](const at::Tensor& x) -> at::Tensor {
+    const at::Tensor y = layer(x).sin();
+    layer(y);
+    hidden = y.storage().getWeakStorageImpl();
+    throw std::runtime_error("by the layer");
+  });
+  net.recompute("net", Recompute::kSelective);
+  CHECK_THROWS_WITH(net(at::ones({2, 64}).set_requires_grad(true)), "by the layer");
+  CHECK(hidden->expired());
+  layer(at::ones({2, 64})).sum().backward();  // in no region any more
+}
+
+TEST_CASE("recompute: of a group that is not called, each child", "[nn]") {
+  Group group;
+  const Init init = init_on_cpu(1);
+  Module& first = group.push(std::make_unique<Linear>(4, 4, init));
+  Module& second =
+      group.push(std::make_unique<Call>([](const at::Tensor& x) { return x.exp().sin().cos(); }));
+  Call net([&](const at::Tensor& x) { return second(first(x)); });
+  const auto kept = [&] {
+    std::size_t count = 0;
+    const KeptWatch watch([&](const Module* /*layer*/, const at::Tensor& /*tensor*/) { ++count; });
+    net(at::ones({2, 4}));
+    return count;
+  };
+  const std::size_t before = kept();
+  group.recompute("layers", Recompute::kFull);
+  CHECK(kept() < before);
 }
 
 TEST_CASE("recompute: where no input needs a gradient, weights get theirs", "[nn]") {

@@ -289,6 +289,7 @@ TEST_CASE("load: activation_checkpointing is a word, a list of layers, or a map"
   CHECK(read("{every: 2}").every == 2);
   CHECK(read("{mode: selective, match: fc}").mode == Mode::kSelective);
   CHECK(read("{mode: none, every: 2}").mode == Mode::kNone);
+  CHECK(read("{every: auto, match: []}").mode == Mode::kNone);
   CHECK(
       problems_with("max_steps: 1\nactivation_checkpointing: ful\n") ==
       "tiny.yaml:2:27: activation_checkpointing.mode is ful; expected none, full or selective; did you mean "
